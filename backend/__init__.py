@@ -1,0 +1,1 @@
+"""The control plane: a service that stores, dispatches and watches runs."""

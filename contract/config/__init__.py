@@ -1,0 +1,5 @@
+"""The run configuration."""
+
+from contract.config.run import RunConfig
+
+__all__ = ["RunConfig"]

@@ -1,0 +1,55 @@
+"""Group relative policy optimisation, and what surrounds its steps."""
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from contract.config.base import ConfigModel
+
+
+class GrpoConfig(ConfigModel):
+    """The algorithm's settings."""
+
+    num_steps: PositiveInt = 40
+    """Policy updates in the whole run."""
+    num_prompts_per_step: PositiveInt = 16
+    """Prompts drawn for each step."""
+    num_generations_per_prompt: int = Field(8, ge=2)
+    """Responses sampled per prompt: the group whose mean reward is the baseline."""
+    clip_ratio_low: float = Field(0.2, gt=0, lt=1)
+    """The probability ratio is clipped below at 1 - this."""
+    clip_ratio_high: float = Field(0.28, gt=0)
+    """The probability ratio is clipped above at 1 + this."""
+    kl_penalty: NonNegativeFloat = 0.0
+    """Weight of the KL divergence (k3 estimate) from the starting policy; 0 keeps no reference policy."""
+    normalize_advantages: bool = True
+    """Divide advantages by the standard deviation of their group's rewards."""
+    leave_one_out: bool = False
+    """Use the mean reward of the group's other responses as the baseline."""
+
+
+class ValidationConfig(ConfigModel):
+    """Accuracy on held-out prompts that are the same at every validation."""
+
+    interval_steps: NonNegativeInt = 10
+    """Steps between validations, besides one before the first step and one after the last; 0 switches it off."""
+    num_prompts: PositiveInt = 128
+    """Held-out prompts, one response each."""
+    temperature: NonNegativeFloat = 1.0
+    """Sampling temperature of validation; 0 is greedy."""
+
+
+class CheckpointConfig(ConfigModel):
+    """Where a new attempt goes on after a crash."""
+
+    interval_steps: PositiveInt = 10
+    """Steps between checkpoints, besides one after the last step."""
+    max_kept: PositiveInt = 2
+    """Older checkpoints are deleted."""
+
+
+class SamplesConfig(ConfigModel):
+    """Rollouts stored with their verification rounds, for reading."""
+
+    interval_steps: NonNegativeInt = 5
+    """Steps between stored samples; 0 stores none."""
+    num_samples: PositiveInt = 4
+    """Rollouts stored each time."""

@@ -1,0 +1,1 @@
+"""What workers report and what the control plane answers."""

@@ -1,0 +1,202 @@
+"""What a worker reports, and what the control plane answers.
+
+An event is written to the worker's spool first and sent from there until it is acknowledged, so an event is known by
+`(run_id, attempt, emitter, seq)`: sent twice, it is stored once.
+"""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, field_validator
+
+from contract.telemetry.metrics import METRICS
+from contract.telemetry.stages import Stage
+
+
+class WireModel(BaseModel):
+    """Immutable and closed; non-finite numbers travel as the strings NaN, Infinity and -Infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings")
+
+
+class Started(WireModel):
+    """The attempt's process runs."""
+
+    kind: Literal["started"] = "started"
+    resumed_from_step: NonNegativeInt | None = None
+    """Step of the checkpoint that the attempt goes on from; null for a fresh start."""
+    host: str
+    """Host name of the driver."""
+    versions: dict[str, str]
+    """Versions of the packages that decide the result."""
+
+
+class Metrics(WireModel):
+    """Numbers measured at one step."""
+
+    kind: Literal["metrics"] = "metrics"
+    step: NonNegativeInt
+    """The step on each metric's own axis; the first is 1, and 0 is the state before it."""
+    values: dict[str, float] = Field(min_length=1)
+    """Value by catalogue name. A missing measurement is left out, never sent as 0 or 1."""
+
+    @field_validator("values")
+    @classmethod
+    def _names_are_declared(cls, values: dict[str, float]) -> dict[str, float]:
+        unknown = sorted(values.keys() - METRICS.keys())
+        if unknown:
+            raise ValueError(f"undeclared metrics {', '.join(unknown)}: declare them in contract/telemetry/metrics.py")
+        return values
+
+
+class Round(WireModel):
+    """One verification round of one sequence."""
+
+    drafted: list[int]
+    """Token ids proposed by the drafter; empty when the round was not speculated."""
+    num_accepted: NonNegativeInt
+    """How many of them, from the front, were accepted."""
+    emitted: int | None
+    """The token after the accepted ones: a correction, or the bonus when all were accepted; null when the response
+    ended inside the accepted block."""
+    draft_logprobs: list[float]
+    """Log-probability of each drafted token under the draft."""
+    policy_logprobs: list[float]
+    """Log-probability of each drafted token under the policy."""
+
+
+class Sample(WireModel):
+    """One rollout, as text and as verification rounds."""
+
+    prompt: str
+    """The prompt's text."""
+    response: str
+    """The response's text."""
+    reward: float
+    """Its reward."""
+    advantage: float
+    """Its advantage in the update."""
+    is_truncated: bool
+    """Cut at max_new_tokens."""
+    rounds: list[Round]
+    """The rounds that made the response, in order."""
+    vocabulary: dict[int, str]
+    """Text of each token id in the rounds."""
+
+
+class Samples(WireModel):
+    """Rollouts kept for reading."""
+
+    kind: Literal["samples"] = "samples"
+    step: PositiveInt
+    samples: list[Sample] = Field(min_length=1, max_length=64)
+
+
+class Checkpoint(WireModel):
+    """A checkpoint is complete on disk."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    step: NonNegativeInt
+    path: str
+    """Folder, as the cluster's machines see it."""
+    size_bytes: NonNegativeInt
+
+
+class Heartbeat(WireModel):
+    """Sent on every change of stage and every few seconds in between."""
+
+    kind: Literal["heartbeat"] = "heartbeat"
+    stage: Stage
+    step: NonNegativeInt
+    """The GRPO step in progress; 0 during set-up."""
+    stage_progress_fraction: float | None = Field(None, ge=0, le=1)
+    """How far a long stage has come, where it is known."""
+
+
+class Log(WireModel):
+    """One line of the worker's log."""
+
+    kind: Literal["log"] = "log"
+    level: Literal["debug", "info", "warning", "error"]
+    message: str = Field(max_length=20_000)
+
+
+class Finished(WireModel):
+    """The attempt's last event."""
+
+    kind: Literal["finished"] = "finished"
+    outcome: Literal["succeeded", "failed", "stopped"]
+    is_retryable: bool = False
+    """Whether a new attempt could do better: true for a lost actor, false for a wrong configuration."""
+    error: str | None = Field(None, max_length=20_000)
+    """What went wrong and how to mend it, in words for the run's owner."""
+
+
+Body = Annotated[Started | Metrics | Samples | Checkpoint | Heartbeat | Log | Finished, Field(discriminator="kind")]
+
+
+class Event(WireModel):
+    """The envelope."""
+
+    schema_version: Literal[1] = 1
+    run_id: UUID
+    attempt: PositiveInt
+    """1 for the first attempt."""
+    emitter: str = Field(pattern=r"^[a-z_]+/\d+$", examples=["driver/0"])
+    """Role and rank of the process that reports."""
+    seq: PositiveInt
+    """Counts the emitter's events from 1 without gaps."""
+    time: AwareDatetime
+    """When it happened, by the worker's clock."""
+    body: Body
+
+
+MAX_EVENTS_PER_BATCH = 500
+
+
+class IngestRequest(WireModel):
+    """Events of one run in the order of their seq; attempts and emitters may be mixed."""
+
+    events: list[Event] = Field(min_length=1, max_length=MAX_EVENTS_PER_BATCH)
+
+
+class Acknowledgement(WireModel):
+    """Everything of this emitter up to and including `seq` is durable and need not be sent again."""
+
+    attempt: PositiveInt
+    emitter: str
+    seq: NonNegativeInt
+
+
+class IngestResponse(WireModel):
+    """The answer to a batch, which also tells the worker whether it should go on."""
+
+    acknowledged: list[Acknowledgement]
+    current_attempt: PositiveInt
+    """A worker of an earlier attempt has been replaced and must exit."""
+    is_stop_requested: bool
+    """The run's owner wants it to stop: finish the stage, report `stopped` and exit."""
+
+
+class WorkerAssignment(WireModel):
+    """What the control plane hands to a worker when it dispatches an attempt."""
+
+    run_id: UUID
+    run_name: str
+    attempt: PositiveInt
+    api_url: str
+    """Base URL of the control plane, as the cluster's machines see it."""
+    token: str
+    """Bearer token that may only report to this run."""
+    storage_dir: str
+    """Folder for this run's spool and checkpoints, on storage that outlives the process."""
+    cache_dir: str
+    """Folder shared by runs, for warmed-up policies and pretrained draft heads."""
+    config_json: str
+    """The resolved RunConfig."""
+    config_sha256: str
+    """Its digest, which the worker checks."""
+
+
+ASSIGNMENT_VARIABLE = "FOREDECK_ASSIGNMENT"
+"""Environment variable that carries a WorkerAssignment as JSON."""

@@ -1,0 +1,208 @@
+"""The catalogue of metrics: what each name means, in which unit, how it is reduced and where it comes from.
+
+A worker may only send names declared here, so that a chart never waits for a metric that was renamed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from contract.telemetry.stages import STEP_STAGES
+
+MAX_DRAFT_LENGTH = 16
+
+Axis = Literal["step", "warm_up_step", "draft_pretraining_step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One declared metric."""
+
+    name: str
+    """`area/quantity_unit`; a ratio or a share ends in `_ratio` or `_fraction`, a count starts with `num_`."""
+    unit: str
+    """Symbol for an axis: `s`, `tokens`, `nats`, `1` for a pure number, `%` where a fraction is shown as percent."""
+    meaning: str
+    """One sentence."""
+    reduction: Literal["mean", "sum", "max", "min", "last", "pooled"]
+    """How one step's parts became one number. `pooled`: counters were added up before dividing."""
+    source: Literal["engine", "trainer", "loop", "reward", "probe"]
+    """What measured it."""
+    axis: Axis = "step"
+    """What its step counts."""
+
+
+def _declare() -> Iterator[Metric]:
+    yield Metric("reward/train_mean", "1", "Mean reward of the step's responses.", "mean", "reward")
+    yield Metric("reward/train_std", "1", "Standard deviation of the step's rewards.", "mean", "reward")
+    yield Metric(
+        "reward/uninformative_group_fraction",
+        "1",
+        "Share of prompts whose responses all got the same reward and so teach nothing.",
+        "mean",
+        "reward",
+    )
+    yield Metric("validation/accuracy_fraction", "1", "Mean reward on the held-out prompts.", "mean", "reward")
+    yield Metric(
+        "validation/response_length_mean_tokens",
+        "tokens",
+        "Mean length of held-out responses.",
+        "mean",
+        "engine",
+    )
+
+    yield Metric(
+        "rollout/acceptance_length_tokens",
+        "tokens",
+        "Tokens emitted per verification round, correction or bonus token counted: between 1 and k + 1.",
+        "pooled",
+        "engine",
+    )
+    yield Metric("rollout/acceptance_rate_fraction", "1", "Accepted over drafted tokens.", "pooled", "engine")
+    for position in range(1, MAX_DRAFT_LENGTH + 1):
+        yield Metric(
+            f"rollout/acceptance_position_{position}_fraction",
+            "1",
+            f"Share of verification rounds in which the drafted token at position {position} was accepted.",
+            "pooled",
+            "engine",
+        )
+    yield Metric("rollout/draft_length_tokens", "tokens", "Mean draft length k.", "pooled", "engine")
+    yield Metric("rollout/num_drafts", "1", "Verification rounds, counted per sequence.", "sum", "engine")
+    yield Metric("rollout/num_draft_tokens", "tokens", "Drafted tokens.", "sum", "engine")
+    yield Metric("rollout/num_accepted_tokens", "tokens", "Drafted tokens that were accepted.", "sum", "engine")
+    yield Metric("rollout/num_generated_tokens", "tokens", "Response tokens of the step.", "sum", "engine")
+    yield Metric(
+        "rollout/tokens_per_second",
+        "tokens/s",
+        "Response tokens per second of generation.",
+        "pooled",
+        "engine",
+    )
+    for name, reduction in (("mean", "mean"), ("max", "max"), ("min", "min")):
+        yield Metric(
+            f"rollout/response_length_{name}_tokens",
+            "tokens",
+            f"{name.capitalize()} response length of the step.",
+            reduction,  # type: ignore[arg-type]
+            "engine",
+        )
+    yield Metric("rollout/truncated_fraction", "1", "Share of responses cut at max_new_tokens.", "mean", "engine")
+
+    yield Metric(
+        "speedup/generation_ratio",
+        "1",
+        "Measured time of autoregressive over speculative generation of the same prompts, per token.",
+        "pooled",
+        "probe",
+    )
+    yield Metric("speedup/generation_low_ratio", "1", "Lower end of the speedup's 95 % interval.", "last", "probe")
+    yield Metric("speedup/generation_high_ratio", "1", "Upper end of the speedup's 95 % interval.", "last", "probe")
+    yield Metric(
+        "speedup/step_ratio",
+        "1",
+        "Step time had generation run autoregressively, over step time as it ran; probe, validation and "
+        "checkpoint left out.",
+        "last",
+        "probe",
+    )
+    yield Metric(
+        "speedup/bound_ratio",
+        "1",
+        "Bound on the step speedup, 1 / (R / alpha + 1 - R), with R the share of generation in an "
+        "autoregressive step and alpha the acceptance length.",
+        "last",
+        "probe",
+    )
+
+    yield Metric("time/step_s", "s", "Wall time of the whole step.", "sum", "loop")
+    for stage in STEP_STAGES:
+        yield Metric(f"time/{stage.value}_s", "s", f"Wall time of the step's {stage.value} stage.", "sum", "loop")
+    yield Metric("time/other_s", "s", "Step time outside every stage.", "sum", "loop")
+    yield Metric("progress/num_tokens_total", "tokens", "Response tokens since the run began.", "sum", "loop")
+    yield Metric(
+        "progress/elapsed_s",
+        "s",
+        "Training time since the run's first step, attempts added up.",
+        "sum",
+        "loop",
+    )
+
+    yield Metric("policy/loss", "1", "Clipped GRPO loss, mean over response tokens.", "mean", "trainer")
+    yield Metric("policy/grad_norm", "1", "Norm of the policy's gradient before clipping.", "last", "trainer")
+    yield Metric("policy/entropy_nats", "nats", "Mean entropy of the policy at response tokens.", "mean", "trainer")
+    yield Metric(
+        "policy/clip_fraction",
+        "1",
+        "Share of response tokens whose ratio left the clip range.",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "policy/kl_reference_nats",
+        "nats",
+        "KL divergence from the starting policy (k3 estimate).",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "policy/kl_update_nats",
+        "nats",
+        "KL divergence of the updated policy from the one that generated, on the step's tokens (k3 estimate).",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "mismatch/kl_nats",
+        "nats",
+        "KL divergence between the engine's and the trainer's log-probabilities of the same tokens (k3 estimate).",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "mismatch/token_mult_prob_error_ratio",
+        "1",
+        "Mean of exp(|engine - trainer log-probability|); above 1.05 something is wrong.",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "lossless/ks_distance",
+        "1",
+        "Kolmogorov-Smirnov distance from uniform of the step's randomised probability integral transforms.",
+        "last",
+        "trainer",
+    )
+    yield Metric("lossless/ks_p_value", "1", "p-value of that distance under exact sampling.", "last", "trainer")
+    yield Metric("lossless/num_tokens", "tokens", "Tokens behind that distance.", "sum", "trainer")
+
+    yield Metric("draft/loss_nats", "nats", "Cross-entropy of the draft head against the policy.", "mean", "trainer")
+    yield Metric("draft/grad_norm", "1", "Norm of the draft head's gradient before clipping.", "last", "trainer")
+
+    yield Metric(
+        "warm_up/loss_nats",
+        "nats",
+        "Cross-entropy of the supervised warm-up.",
+        "mean",
+        "trainer",
+        "warm_up_step",
+    )
+    yield Metric(
+        "draft_pretraining/loss_nats",
+        "nats",
+        "Cross-entropy of the draft head against the starting policy.",
+        "mean",
+        "trainer",
+        "draft_pretraining_step",
+    )
+    yield Metric(
+        "draft_pretraining/expected_acceptance_length_tokens",
+        "tokens",
+        "Acceptance length expected from the overlap of draft and policy on the training batch.",
+        "mean",
+        "trainer",
+        "draft_pretraining_step",
+    )
+
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _declare()}

@@ -1,0 +1,1 @@
+"""The training side: what runs inside a Ray job. Meets the control plane only in `contract`."""
