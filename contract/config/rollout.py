@@ -61,7 +61,7 @@ DrafterConfig = Annotated[NoDrafter | Eagle3Drafter, Field(discriminator="kind")
 
 
 class ProbeConfig(ConfigModel):
-    """Measures the speedup: some of a step's prompts are also generated without speculation, interleaved, on the same engine."""
+    """Measures the speedup: some of a step's prompts are also generated without speculation, interleaved."""
 
     interval_steps: NonNegativeInt = 5
     """Steps between probes; 0 switches the probe off."""

@@ -113,6 +113,6 @@ class RunConfig(ConfigModel):
         return [(location, value, mend) for is_broken, location, value, mend in rules if is_broken]
 
     def sha256(self) -> str:
-        """Hex digest of the canonical JSON form: equal configurations have equal digests, whatever was left to defaults."""
+        """Hex digest of the canonical JSON form, defaults filled in: equal configurations have equal digests."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()

@@ -40,7 +40,7 @@ class Completion:
     token_ids: list[int]
     """Response tokens, the end-of-sequence token included where it was drawn."""
     logprobs: list[float]
-    """Log-probability of each response token under the policy at the sampling temperature, as the engine computed it."""
+    """Log-probability of each response token under the policy at the sampling temperature, by the engine."""
     is_truncated: bool
     """Cut at max_new_tokens before an end-of-sequence token."""
     rounds: list[RoundRecord] = field(default_factory=list)

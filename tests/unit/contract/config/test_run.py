@@ -1,0 +1,89 @@
+"""The run configuration: closed, complete in its messages, and equal digests for equal meaning."""
+
+import json
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from contract.config import RunConfig
+from contract.config.base import ConfigModel
+
+
+def _errors(config: object) -> dict[str, str]:
+    """Message by dotted field of what validation refuses."""
+    with pytest.raises(ValidationError) as refused:
+        RunConfig.model_validate(config)
+    return {".".join(str(part) for part in error["loc"]): error["msg"] for error in refused.value.errors()}
+
+
+def test_defaults_are_valid_and_survive_json() -> None:
+    config = RunConfig()
+    assert RunConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def test_a_misspelt_key_is_refused_at_its_place() -> None:
+    assert list(_errors({"grpo": {"num_step": 3}})) == ["grpo.num_step"]
+
+
+def test_a_wrong_kind_names_the_kinds_there_are() -> None:
+    errors = _errors({"drafter": {"kind": "eagle9"}})
+    assert "'eagle3'" in errors["drafter"]
+    assert "'none'" in errors["drafter"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "mend"),
+    [
+        ({"policy": {"kind": "scratch", "hidden_size": 250}}, "policy.hidden_size", "multiple of 8"),
+        ({"policy": {"kind": "scratch", "num_key_value_heads": 3}}, "policy.num_key_value_heads", "divide"),
+        ({"policy": {"kind": "scratch", "num_layers": 2}}, "policy.num_layers", "drafter none"),
+        ({"rollout": {"temperature": 0}}, "rollout.temperature", "above 0"),
+        ({"probe": {"num_prompts": 17}}, "probe.num_prompts", "at most"),
+        ({"samples": {"num_samples": 129}}, "samples.num_samples", "128"),
+        ({"rollout": {"num_engines": 17}}, "rollout.num_engines", "16"),
+    ],
+)
+def test_each_rule_across_fields_names_its_field_and_the_mend(given: dict[str, object], field: str, mend: str) -> None:
+    errors = _errors(given)
+    assert list(errors) == [field]
+    assert mend in errors[field]
+
+
+def test_all_broken_rules_are_reported_at_once() -> None:
+    errors = _errors({"rollout": {"temperature": 0}, "policy": {"kind": "scratch", "num_key_value_heads": 3}})
+    assert set(errors) == {"rollout.temperature", "policy.num_key_value_heads"}
+
+
+def test_two_layers_are_enough_without_a_draft_head() -> None:
+    RunConfig.model_validate({"policy": {"kind": "scratch", "num_layers": 2}, "drafter": {"kind": "none"}})
+
+
+def test_non_finite_numbers_are_refused() -> None:
+    assert "rollout.temperature" in _errors({"rollout": {"temperature": float("nan")}})
+
+
+def test_digest_ignores_what_was_left_to_defaults_and_sees_every_change() -> None:
+    explicit = RunConfig.model_validate({"grpo": {"num_steps": RunConfig().grpo.num_steps}})
+    assert explicit.sha256() == RunConfig().sha256()
+    assert RunConfig(seed=43).sha256() != RunConfig().sha256()
+
+
+def test_every_field_has_a_description_for_the_form() -> None:
+    schema = RunConfig.model_json_schema()
+    undocumented = [
+        f"{model}.{field}"
+        for model, definition in {**schema["$defs"], "RunConfig": schema}.items()
+        for field, spec in definition["properties"].items()
+        if field != "kind" and "description" not in spec
+    ]
+    assert undocumented == []
+
+
+def test_every_part_is_closed_and_immutable() -> None:
+    parts: list[type[BaseModel]] = ConfigModel.__subclasses__()
+    assert len(parts) > 10
+    assert all(part.model_config["extra"] == "forbid" and part.model_config["frozen"] for part in parts)
+
+
+def test_schema_is_plain_json() -> None:
+    assert json.loads(json.dumps(RunConfig.model_json_schema()))["title"] == "RunConfig"
