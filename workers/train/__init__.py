@@ -1,0 +1,1 @@
+"""Updates of the policy and of its draft head."""
