@@ -1,0 +1,1 @@
+"""Verifiers: what a response is worth."""
