@@ -1,0 +1,95 @@
+"""What the telemetry routes answer."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from contract.telemetry.events import Sample
+from contract.telemetry.metrics import Axis
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class SeriesRead(_Read):
+    """One metric of one run."""
+
+    name: str
+    """Its name in the catalogue of metrics."""
+    unit: str
+    meaning: str
+    axis: Axis
+    """What its step counts."""
+    num_points: int
+    """Stored values, those of replaced attempts counted too."""
+    num_non_finite: int
+    """Values received as NaN or infinite."""
+    last_step: int | None
+    last_value: float | None
+    """Value at the last step; null when it is not finite."""
+
+
+class SeriesColumns(_Read):
+    """One series as columns of equal length, one entry per bucket, ascending in step."""
+
+    name: str
+    step: list[int]
+    """First step of the bucket; always a multiple of bucket_width."""
+    value: list[float | None]
+    """Mean of the bucket's finite values; null when it has none."""
+    min: list[float | None]
+    max: list[float | None]
+    attempt: list[int]
+    """Newest attempt in the bucket."""
+    num_non_finite: int
+    """NaN and infinite values among those answered."""
+
+
+class SeriesData(_Read):
+    """Series cut into buckets of equal width, which stay where they are as points are appended."""
+
+    bucket_width: int
+    """Steps per bucket: the smallest power of two that keeps every series within max_points buckets."""
+    series: list[SeriesColumns]
+
+
+class SampleRead(Sample):
+    """A stored rollout."""
+
+    id: int
+    attempt: int
+    step: int
+
+
+class SamplesRead(_Read):
+    """Rollouts of one step, and the steps that have some."""
+
+    steps: list[int]
+    step: int | None
+    """The step answered: the one asked for, or else the last; null when there are none."""
+    items: list[SampleRead]
+
+
+class LogLineRead(_Read):
+    """One line of a run's log."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    attempt: int
+    emitter: str
+    time: datetime
+    level: LogLevel
+    message: str
+
+
+class LogPage(_Read):
+    """Lines in ascending order."""
+
+    items: list[LogLineRead]
+    last_id: int | None
+    """Id of the last line answered: where following goes on. Null when there is none."""
