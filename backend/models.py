@@ -225,7 +225,7 @@ class EmitterMark(Base):
 
 
 class Series(Base):
-    """One metric of one run. Gives points a short key."""
+    """One metric of one run. Gives points a short key, and lists their count and latest value without a scan."""
 
     __tablename__ = "series"
     __table_args__ = (UniqueConstraint("run_id", "name"),)
@@ -233,7 +233,14 @@ class Series(Base):
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
     name: Mapped[str]
+    num_points: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Values received, those of replaced attempts counted too."""
     num_non_finite: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    last_attempt: Mapped[int | None]
+    last_step: Mapped[int | None]
+    """Last step of the newest attempt that has sent some."""
+    last_value: Mapped[float | None]
+    """Value there, which may be non-finite."""
 
 
 class Point(Base):

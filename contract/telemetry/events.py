@@ -13,6 +13,9 @@ from contract.telemetry.metrics import METRICS
 from contract.telemetry.stages import Stage
 
 
+Step = Annotated[int, Field(ge=0, lt=2**31)]
+
+
 class WireModel(BaseModel):
     """Immutable and closed; non-finite numbers travel as the strings NaN, Infinity and -Infinity."""
 
@@ -23,7 +26,7 @@ class Started(WireModel):
     """The attempt's process runs."""
 
     kind: Literal["started"] = "started"
-    resumed_from_step: NonNegativeInt | None = None
+    resumed_from_step: Step | None = None
     """Step of the checkpoint that the attempt goes on from; null for a fresh start."""
     host: str
     """Host name of the driver."""
@@ -35,7 +38,7 @@ class Metrics(WireModel):
     """Numbers measured at one step."""
 
     kind: Literal["metrics"] = "metrics"
-    step: NonNegativeInt
+    step: Step
     """The step on each metric's own axis; the first is 1, and 0 is the state before it."""
     values: dict[str, float] = Field(min_length=1)
     """Value by catalogue name. A missing measurement is left out, never sent as 0 or 1."""
@@ -88,7 +91,7 @@ class Samples(WireModel):
     """Rollouts kept for reading."""
 
     kind: Literal["samples"] = "samples"
-    step: PositiveInt
+    step: Annotated[Step, Field(ge=1)]
     samples: list[Sample] = Field(min_length=1, max_length=64)
 
 
@@ -96,7 +99,7 @@ class Checkpoint(WireModel):
     """A checkpoint is complete on disk."""
 
     kind: Literal["checkpoint"] = "checkpoint"
-    step: NonNegativeInt
+    step: Step
     path: str
     """Folder, as the cluster's machines see it."""
     size_bytes: NonNegativeInt
@@ -107,7 +110,7 @@ class Heartbeat(WireModel):
 
     kind: Literal["heartbeat"] = "heartbeat"
     stage: Stage
-    step: NonNegativeInt
+    step: Step
     """The GRPO step in progress; 0 during set-up."""
     stage_progress_fraction: float | None = Field(None, ge=0, le=1)
     """How far a long stage has come, where it is known."""
@@ -140,11 +143,11 @@ class Event(WireModel):
 
     schema_version: Literal[1] = 1
     run_id: UUID
-    attempt: PositiveInt
+    attempt: int = Field(ge=1, lt=2**31)
     """1 for the first attempt."""
-    emitter: str = Field(pattern=r"^[a-z_]+/\d+$", examples=["driver/0"])
+    emitter: str = Field(pattern=r"^[a-z_]+/\d+$", max_length=64, examples=["driver/0"])
     """Role and rank of the process that reports."""
-    seq: PositiveInt
+    seq: int = Field(ge=1, lt=2**63)
     """Counts the emitter's events from 1 without gaps."""
     time: AwareDatetime
     """When it happened, by the worker's clock."""
@@ -152,6 +155,8 @@ class Event(WireModel):
 
 
 MAX_EVENTS_PER_BATCH = 500
+MAX_BATCH_BYTES = 32 * 2**20
+"""Longest body that is accepted. A sender closes a batch well before; one event alone must fit."""
 
 
 class IngestRequest(WireModel):
