@@ -1,0 +1,111 @@
+import logging
+import time
+import uuid
+
+import pytest
+
+from contract.telemetry.events import Log
+from workers.telemetry.sender import Sender, earlier_spools
+from workers.telemetry.spool import Spool
+
+RUN = uuid.uuid4()
+
+
+@pytest.fixture
+def spool(tmp_path):
+    with Spool(tmp_path / "attempt-1" / "spool", RUN, 1, "driver/0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def sender(ingest_server, spool):
+    sender = Sender(ingest_server.url, "secret", spool, attempt=1)
+    sender.start()
+    yield sender
+    sender.close()
+
+
+def _say(spool, *texts):
+    for text in texts:
+        spool.append(Log(level="info", message=text))
+
+
+def _messages(server, attempt=1):
+    return [body.message for body in server.bodies("log", attempt)]
+
+
+def test_an_event_arrives_well_within_a_second(ingest_server, spool, sender):
+    _say(spool, "first")
+    assert sender.flush(5)
+    started = time.monotonic()
+    _say(spool, "a", "b")
+    assert sender.flush(5)
+    assert time.monotonic() - started < 0.5
+    assert _messages(ingest_server) == ["first", "a", "b"]
+    assert not spool.read(1, 1000)
+
+
+def test_nothing_is_lost_or_doubled_while_the_server_is_away(ingest_server, spool, sender, caplog):
+    _say(spool, "before")
+    assert sender.flush(5)
+    ingest_server.down()
+    texts = [f"away {i}" for i in range(1200)]
+    with caplog.at_level(logging.WARNING):
+        _say(spool, *texts)
+        assert not sender.flush(0.5)
+    ingest_server.up()
+    assert sender.flush(20)
+    assert _messages(ingest_server) == ["before", *texts]
+    assert [event.seq for event in ingest_server.of()] == list(range(1, 1202))
+    assert [r.message for r in caplog.records if "Cannot reach" in r.message]
+
+
+def test_a_lost_answer_leads_to_repetition_not_to_loss(ingest_server, spool, sender):
+    ingest_server.drop_answers = 2
+    _say(spool, "a", "b")
+    assert sender.flush(10)
+    assert ingest_server.num_repeated >= 2
+    assert _messages(ingest_server) == ["a", "b"]
+
+
+def test_one_refused_event_does_not_hold_up_the_others(ingest_server, spool, sender, tmp_path):
+    ingest_server.refuse = lambda event: event.body.kind == "log" and event.body.message == "bad"
+    _say(spool, "a", "b", "bad", "c")
+    assert sender.flush(10)
+    assert _messages(ingest_server) == ["a", "b", "c"]
+    assert '"bad"' in (tmp_path / "attempt-1" / "spool" / "refused").read_text()
+
+
+def test_a_wrong_token_is_tried_again_until_it_is_right(ingest_server, spool, sender):
+    ingest_server.token = "other"
+    _say(spool, "a")
+    assert not sender.flush(0.5)
+    ingest_server.token = "secret"
+    assert sender.flush(10)
+
+
+def test_the_answer_tells_of_a_stop_and_of_a_newer_attempt(ingest_server, spool, sender):
+    _say(spool, "a")
+    assert sender.flush(5)
+    assert (sender.is_stop_requested, sender.is_replaced) == (False, False)
+    ingest_server.is_stop_requested, ingest_server.current_attempt = True, 2
+    _say(spool, "b")
+    assert sender.flush(5)
+    assert (sender.is_stop_requested, sender.is_replaced) == (True, True)
+
+
+def test_earlier_attempts_spools_are_delivered_by_the_next(ingest_server, tmp_path):
+    for attempt in (1, 2):
+        with Spool(tmp_path / f"attempt-{attempt}" / "spool", RUN, attempt, "driver/0") as old:
+            _say(old, *(f"{attempt}.{i}" for i in range(700)))
+    with Spool(tmp_path / "attempt-3" / "spool", RUN, 3, "driver/0") as mine:
+        earlier = earlier_spools(tmp_path, 3)
+        sender = Sender(ingest_server.url, "secret", mine, 3, earlier)
+        sender.start()
+        _say(mine, "new")
+        ingest_server.wait_for(lambda: len(ingest_server.events[2, "driver/0"]) == 700)
+        assert sender.flush(5)
+        sender.close()
+    assert _messages(ingest_server, 1) == [f"1.{i}" for i in range(700)]
+    assert _messages(ingest_server, 2) == [f"2.{i}" for i in range(700)]
+    assert _messages(ingest_server, 3) == ["new"]

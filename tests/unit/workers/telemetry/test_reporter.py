@@ -1,0 +1,69 @@
+import logging
+import math
+import threading
+import uuid
+
+import pytest
+
+from contract.telemetry.events import Event, Sample
+from contract.telemetry.stages import Stage
+from workers.telemetry.reporter import Reporter, ReportingHandler
+from workers.telemetry.spool import Spool
+
+
+@pytest.fixture
+def spool(tmp_path):
+    with Spool(tmp_path, uuid.uuid4(), 2, "driver/0") as opened:
+        yield opened
+
+
+def _bodies(spool):
+    return [Event.model_validate_json(line).body for line in spool.read(1000, 10**9)]
+
+
+def test_each_call_is_one_event(spool):
+    reporter = Reporter(spool)
+    reporter.started(4, "host", {"torch": "2"})
+    reporter.stage(Stage.WARM_UP, 0, 0.5)
+    reporter.metrics(3, {"policy/loss": math.nan})
+    reporter.metrics(3, {})
+    reporter.samples(
+        1, [Sample(prompt="1+1=", response="#2", reward=1, advantage=0.5, is_truncated=False, rounds=[], vocabulary={})]
+    )
+    reporter.checkpoint(4, "/x", 12)
+    reporter.finished("failed", error="e" * 30_000, is_retryable=True)
+    kinds = [body.kind for body in _bodies(spool)]
+    assert kinds == ["started", "heartbeat", "metrics", "samples", "checkpoint", "finished"]
+    assert math.isnan(_bodies(spool)[2].values["policy/loss"])
+    assert len(_bodies(spool)[-1].error) == 20_000
+
+
+def test_an_undeclared_metric_is_refused(spool):
+    with pytest.raises(ValueError, match="undeclared metrics policy/los"):
+        Reporter(spool).metrics(1, {"policy/los": 1.0})
+    assert _bodies(spool) == []
+
+
+def test_heartbeats_repeat_the_present_stage(spool):
+    reporter = Reporter(spool, heartbeat_interval_s=0.02)
+    enough = threading.Event()
+    spool.on_append(lambda: enough.set() if spool.last_seq >= 4 else None)
+    reporter.start()
+    reporter.stage(Stage.TRAIN, 7)
+    assert enough.wait(5)
+    reporter.close()
+    beats = _bodies(spool)
+    assert beats[0].stage is Stage.START
+    assert {(b.stage, b.step) for b in beats[2:]} == {(Stage.TRAIN, 7)}
+    assert spool.last_seq == len(beats)
+
+
+def test_log_records_become_events_but_the_senders_own_do_not(spool):
+    logger = logging.getLogger("workers.test_reporter")
+    handler = ReportingHandler(Reporter(spool))
+    handler.handle(logger.makeRecord("workers.loop", logging.WARNING, "f", 1, "step %d", (3,), None))
+    handler.handle(logger.makeRecord("httpx", logging.INFO, "f", 1, "POST", (), None))
+    handler.handle(logger.makeRecord("workers.telemetry.sender", logging.ERROR, "f", 1, "down", (), None))
+    handler.handle(logger.makeRecord("x", logging.CRITICAL, "f", 1, "m" * 30_000, (), None))
+    lines = _bodies(spool)
+    assert [(line.level, line.message[:6]) for line in lines] == [("warning", "step 3"), ("error", "…mmmmm")]
