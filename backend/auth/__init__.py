@@ -1,0 +1,1 @@
+"""Who may do what: tokens, browser sessions, login links and the audit log."""

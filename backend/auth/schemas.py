@@ -1,0 +1,74 @@
+"""What the auth routes take and give."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must hold printable characters only")
+    return text
+
+
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True), AfterValidator(_printable)
+]
+
+
+class Schema(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True, from_attributes=True)
+
+
+class Request(Schema):
+    """Unknown keys are refused, so that a misspelt one cannot pass unnoticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SessionCreate(Request):
+    code: str = Field(min_length=1, max_length=200, examples=["Jx0c..."])
+    """The code of a one-time login link: what follows #code= in it."""
+
+
+class UserRead(Schema):
+    id: UUID
+    name: str
+
+
+class SessionRead(Schema):
+    user: UserRead
+    csrf_token: str
+    """Send it as X-CSRF-Token with every change."""
+
+
+class LoginLinkRead(Schema):
+    url: str
+    """Opens the dashboard logged in; works once."""
+    expires_at: datetime
+
+
+class TokenCreate(Request):
+    name: Name = Field(examples=["ci"])
+    scopes: list[Literal["read", "write", "admin"]] = Field(min_length=1, max_length=3, examples=[["read", "write"]])
+    """write includes read, admin includes both."""
+    expires_at: AwareDatetime | None = None
+    """When it stops working; null for never."""
+
+
+class TokenRead(Schema):
+    id: UUID
+    prefix: str
+    """The visible part of the token."""
+    name: str
+    scopes: list[str]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+class TokenCreated(TokenRead):
+    token: str
+    """The token itself, shown this once."""

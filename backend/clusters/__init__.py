@@ -1,0 +1,1 @@
+"""The Ray clusters that runs go to."""

@@ -1,0 +1,36 @@
+"""Clusters over HTTP."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+
+from backend.auth.guard import Admin, Reader
+from backend.clusters import service
+from backend.clusters.schemas import ClusterCreate, ClusterRead
+from backend.deps import DatabaseDep, SessionDep, SettingsDep
+
+router = APIRouter(prefix="/clusters", tags=["clusters"])
+
+
+@router.get("", operation_id="clusters_list", summary="List clusters and ask each whether it answers")
+def list_clusters(_: Reader, database: DatabaseDep, settings: SettingsDep) -> list[ClusterRead]:
+    return service.list_with_state(database, settings)
+
+
+@router.post("", operation_id="clusters_create", status_code=HTTPStatus.CREATED, summary="Register a cluster")
+def create_cluster(
+    body: ClusterCreate, request: Request, response: Response, admin: Admin, session: SessionDep
+) -> ClusterRead:
+    cluster = service.register(session, body, admin)
+    response.headers["Location"] = request.url_for("get_cluster", name=cluster.name).path
+    return cluster
+
+
+@router.get("/{name}", operation_id="clusters_get", summary="Get a cluster and ask it whether it answers")
+def get_cluster(name: str, _: Reader, database: DatabaseDep, settings: SettingsDep) -> ClusterRead:
+    return service.read_with_state(database, settings, name)
+
+
+@router.delete("/{name}", operation_id="clusters_delete", status_code=HTTPStatus.NO_CONTENT, summary="Remove a cluster")
+def delete_cluster(name: str, admin: Admin, session: SessionDep) -> None:
+    service.remove(session, name, admin)

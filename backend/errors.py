@@ -1,0 +1,232 @@
+"""Errors as RFC 9457 problem documents: what is wrong, where, with which value, and how to mend it."""
+
+import logging
+import math
+import re
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, ValidationError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+MAX_VALUE_LENGTH = 200
+_SECRET = re.compile(r"token|secret|password|passwd|credential|api_?key|authorization|cookie|code$", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"fdk_|Bearer |-----BEGIN|://[^/@\s]+:[^/@\s]+@")
+
+
+class ProblemError(BaseModel):
+    """One thing that is wrong with a request."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    pointer: str | None = None
+    """JSON pointer into the request's body, as in /config/policy/hidden_size."""
+    parameter: str | None = None
+    """Name of the query parameter, path parameter or header, when it is not in the body."""
+    detail: str
+    """What is wrong, and the mend."""
+    value: Any = None
+    """The value that was refused; long ones are cut, secrets are left out."""
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457)."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    type: str = "about:blank"
+    """Identifies the kind of problem."""
+    title: str
+    """The kind of problem in words."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """This occurrence in words."""
+    instance: str
+    """The path that was asked for."""
+    request_id: str
+    """Also in the X-Request-ID header and in the log."""
+    errors: list[ProblemError] = []
+    """Every single thing that is wrong, all at once."""
+
+
+class ApiError(Exception):
+    """Raised by services; becomes a problem document."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        detail: str,
+        *,
+        errors: Sequence[ProblemError] = (),
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.errors, self.headers = status, detail, list(errors), headers
+
+
+def not_found(what: str, name: object) -> ApiError:
+    return ApiError(HTTPStatus.NOT_FOUND, f"There is no {what} {name}.")
+
+
+def conflict(detail: str) -> ApiError:
+    return ApiError(HTTPStatus.CONFLICT, detail)
+
+
+def invalid(errors: Sequence[ProblemError]) -> ApiError:
+    return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, _summary(errors), errors=errors)
+
+
+def from_validation(error: ValidationError, body: object, prefix: str) -> list[ProblemError]:
+    """The problems of a model that was validated by hand; `prefix` is the pointer of `body` in the request."""
+    return [
+        ProblemError(
+            pointer=prefix + pointer(detail["loc"], body), detail=_message(detail), value=_shown(detail, prefix)
+        )
+        for detail in error.errors(include_url=False)
+    ]
+
+
+def pointer(location: Iterable[str | int], body: object) -> str:
+    """JSON pointer of a pydantic location, without the union tags that pydantic puts into it."""
+    parts, here = [], body
+    for part in location:
+        if isinstance(here, dict) and part not in here and here.get("kind") == part:
+            continue
+        parts.append(str(part).replace("~", "~0").replace("/", "~1"))
+        here = _descend(here, part)
+    return "".join(f"/{part}" for part in parts)
+
+
+def _descend(value: object, part: str | int) -> object:
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return None
+
+
+def _message(detail: Any) -> str:
+    text = str(detail["msg"]).removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        return "unknown key: remove it or mend its spelling"
+    return text[:1].lower() + text[1:] if text.startswith(("Input should", "Field required")) else text
+
+
+def _shown(detail: Any, where: str) -> Any:
+    """The refused value as JSON can carry it; nothing for a missing one, a whole object or a secret."""
+    value = detail["input"]
+    path = where + "/".join(str(part) for part in detail["loc"])
+    if detail["type"] == "missing" or isinstance(value, dict | list):
+        return None
+    if _SECRET.search(path) or (isinstance(value, str) and _SECRET_VALUE.search(value)):
+        return "[redacted]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value).encode("utf-8", "replace").decode()[:MAX_VALUE_LENGTH]
+
+
+def _summary(errors: Sequence[ProblemError]) -> str:
+    first = errors[0]
+    where = first.pointer or first.parameter or "the request"
+    more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return f"{where}: {first.detail}{more}."
+
+
+def _request_errors(error: RequestValidationError) -> list[ProblemError]:
+    found = []
+    for detail in error.errors():
+        source, *location = detail["loc"]
+        if source == "body":
+            is_syntax = detail["type"] == "json_invalid"
+            where = {"pointer": "" if is_syntax else pointer(location, error.body)}
+        else:
+            where = {"parameter": str(location[0]) if location else str(source)}
+        found.append(ProblemError(**where, detail=_message(detail), value=_shown(detail, "")))
+    return found
+
+
+def problem_response(request: Request, error: ApiError) -> JSONResponse:
+    problem = Problem(
+        title=error.status.phrase,
+        status=error.status,
+        detail=error.detail,
+        instance=request.url.path,
+        request_id=getattr(request.state, "request_id", ""),
+        errors=error.errors,
+    )
+    return JSONResponse(
+        problem.model_dump(mode="json"), status_code=error.status, headers=error.headers, media_type=MEDIA_TYPE
+    )
+
+
+def _on_http_exception(request: Request, error: HTTPException) -> JSONResponse:
+    status = HTTPStatus(error.status_code)
+    details = {
+        HTTPStatus.NOT_FOUND: f"There is nothing at {request.url.path}.",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at {request.url.path}.",
+    }
+    is_default = error.detail == status.phrase
+    detail = details.get(status, str(error.detail)) if is_default else str(error.detail)
+    headers = dict(error.headers) if error.headers else None
+    return problem_response(request, ApiError(status, detail, headers=headers))
+
+
+def _on_database_down(request: Request, error: Exception) -> JSONResponse:
+    logger.error("PostgreSQL does not answer", extra={"error": str(error.__cause__ or error)})
+    return problem_response(
+        request,
+        ApiError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "PostgreSQL does not answer. Nothing was changed; try again.",
+            headers={"Retry-After": "2"},
+        ),
+    )
+
+
+def _on_bad_data(request: Request, error: DataError) -> JSONResponse:
+    logger.warning("PostgreSQL refused a value", extra={"error": str(error.orig)})
+    detail = "A value cannot be stored: a text holds a NUL character, or a number is out of range."
+    return problem_response(request, ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, detail))
+
+
+def on_unexpected(request: Request, error: Exception) -> JSONResponse:
+    """The last resort: says nothing about the inside, but gives the id to look for in the log."""
+    logger.error("unexpected error", exc_info=error)
+    detail = "Something unexpected went wrong in the service. Its log has more under this request id."
+    return problem_response(request, ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of the app a problem document."""
+    handlers: dict[type[Exception], Any] = {
+        ApiError: problem_response,
+        RequestValidationError: lambda request, error: problem_response(request, invalid(_request_errors(error))),
+        HTTPException: _on_http_exception,
+        OperationalError: _on_database_down,
+        InterfaceError: _on_database_down,
+        PoolTimeoutError: _on_database_down,
+        DataError: _on_bad_data,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "description": "A problem document",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    },
+}
+"""Declared on every route."""

@@ -1,0 +1,57 @@
+"""Whether the service lives, and whether what it needs is there."""
+
+from http import HTTPStatus
+from typing import Literal
+
+import redis
+from fastapi import APIRouter, Response
+
+from backend.auth.schemas import Schema
+from backend.db import Database
+from backend.deps import DatabaseDep, SettingsDep
+
+router = APIRouter(tags=["health"])
+
+
+class Health(Schema):
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(Schema):
+    status: Literal["ready", "degraded", "unavailable"]
+    """Degraded: everything works, but live updates come by polling."""
+    checks: dict[str, str]
+    """`ok` or what is wrong, for postgres and redis."""
+
+
+@router.get("/health", operation_id="health", summary="The process answers")
+def health() -> Health:
+    return Health()
+
+
+@router.get(
+    "/ready", operation_id="ready", summary="PostgreSQL and Redis answer", responses={503: {"model": Readiness}}
+)
+def ready(response: Response, database: DatabaseDep, settings: SettingsDep) -> Readiness:
+    checks = {"postgres": _postgres(database), "redis": _redis(settings.redis_url)}
+    if checks["postgres"] != "ok":
+        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+        return Readiness(status="unavailable", checks=checks)
+    return Readiness(status="ready" if checks["redis"] == "ok" else "degraded", checks=checks)
+
+
+def _postgres(database: Database) -> str:
+    try:
+        database.ping()
+    except Exception as error:  # whatever it is, the answer is that it does not answer
+        return f"does not answer ({type(error).__name__})"
+    return "ok"
+
+
+def _redis(url: str) -> str:
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=0.5, socket_timeout=0.5, retry=None) as client:
+            client.ping()
+    except (redis.RedisError, OSError) as error:
+        return f"does not answer ({type(error).__name__})"
+    return "ok"

@@ -1,0 +1,1 @@
+"""Takes runs to Ray and keeps asking Ray how they are. The only part that knows Ray."""

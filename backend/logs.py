@@ -1,0 +1,64 @@
+"""Log records as one JSON object a line, each with the ids of what it is about."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+from backend.settings import Settings
+
+_context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039 (never mutated)
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+@contextmanager
+def bound(**fields: Any) -> Iterator[None]:
+    """Adds the fields to every record of the block."""
+    token = _context.set(_context.get() | fields)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return _context.get() | extra
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        return super().format(record) + fields
+
+
+def configure(settings: Settings) -> None:
+    """Sends all records of the process to standard error in the chosen form."""
+    is_json = settings.log_format == "json"
+    formatter = JsonFormatter() if is_json else TextFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [kept for kept in root.handlers if not getattr(kept, "is_foredeck", False)] + [handler]
+    handler.is_foredeck = True  # type: ignore[attr-defined]
+    root.setLevel(settings.log_level.upper())
+    for name in ("httpx", "httpcore", "uvicorn.access"):  # our own access log says more
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,99 @@
+"""The HTTP service."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.responses import HTMLResponse
+
+from backend import dashboard, errors, health, logs
+from backend.auth.guard import Reader, refuse_open_routes, require
+from backend.auth.routes import router as auth_router
+from backend.clusters.routes import router as clusters_router
+from backend.db import Database
+from backend.launcher.fallback import Fallback
+from backend.middleware import RequestContext
+from backend.runs.config_routes import router as config_router
+from backend.runs.routes import router as runs_router
+from backend.settings import Settings, load
+
+PREFIX = "/api/v1"
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service with all its routes; reads the environment when no settings are given."""
+    settings = settings or load()
+    logs.configure(settings)
+    app = FastAPI(
+        title="Foredeck",
+        version=_version(),
+        description="Launches reinforcement-learning runs with speculative rollouts and shows them live.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        responses=errors.RESPONSES,
+        generate_unique_id_function=lambda route: f"{route.tags[0] if route.tags else 'root'}_{route.name}",
+    )
+    app.state.settings = settings
+    app.state.database = Database(settings)
+    errors.install(app)
+    _include(app)
+    refuse_open_routes(app)
+    dashboard.mount(app, settings.frontend_dir)
+    app.add_middleware(RequestContext)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    fallback = Fallback(app.state.database, app.state.settings)
+    fallback.start()
+    yield
+    fallback.stop()
+    app.state.database.close()
+
+
+def _include(app: FastAPI) -> None:
+    for name in ("backend.telemetry.routes", "backend.figures.routes"):
+        try:
+            app.include_router(import_module(name).router, dependencies=[Depends(require("read"))])
+        except ImportError as error:
+            print(name, error, file=sys.stderr)
+    for router in (health.router, auth_router, config_router, runs_router, clusters_router, _documents(app)):
+        app.include_router(router, prefix=PREFIX)
+
+
+def _documents(app: FastAPI) -> APIRouter:
+    """The OpenAPI document and its page, for those who are logged in."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/openapi.json")
+    def openapi(_: Reader) -> dict[str, Any]:
+        return app.openapi()
+
+    @router.get("/docs")
+    def docs(_: Reader) -> HTMLResponse:
+        from fastapi.openapi.docs import get_swagger_ui_html
+
+        return get_swagger_ui_html(openapi_url=f"{PREFIX}/openapi.json", title="Foredeck API")
+
+    return router
+
+
+def _version() -> str:
+    try:
+        return version("foredeck")
+    except PackageNotFoundError:
+        return "0"
+
+
+def __getattr__(name: str) -> FastAPI:
+    """`uvicorn backend.main:app`: the app is made when it is asked for, so that importing reads no environment."""
+    if name == "app":
+        return create_app()
+    raise AttributeError(name)

@@ -1,0 +1,1 @@
+"""Training runs: what was asked for, where it stands and what may happen to it next."""

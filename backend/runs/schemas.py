@@ -1,0 +1,174 @@
+"""What the run routes take and give."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
+
+from backend.auth.schemas import Name, Request, Schema
+from contract.config import RunConfig
+
+RunStatus = Literal["queued", "dispatching", "running", "lost", "succeeded", "failed", "stopped"]
+
+EXAMPLE_CONFIG: dict[str, Any] = {
+    "task": {"kind": "arithmetic", "num_terms": 4},
+    "drafter": {"kind": "eagle3", "draft_length": 3},
+    "grpo": {"num_steps": 40},
+}
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not hold NUL characters")
+    return text
+
+
+LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$")]
+LabelValue = Annotated[str, StringConstraints(max_length=200), AfterValidator(_storable)]
+Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=32, examples=[{"team": "post-training"}])]
+Notes = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_storable)]
+
+
+class RunCreate(Request):
+    """A run to launch."""
+
+    name: Name = Field(examples=["eagle3 k=3"])
+    """What people call it; need not be unique."""
+    config: RunConfig = Field(examples=[EXAMPLE_CONFIG])
+    """What the run computes; what is left out gets its default."""
+    labels: Labels = {}
+    """For finding it again."""
+    notes: Notes = ""
+    """Free text."""
+    cluster: str = Field("local", min_length=1, max_length=63)
+    """Name of the cluster that carries it."""
+    max_attempts: int = Field(3, ge=1, le=20)
+    """How often it is started at most, each time from its last checkpoint."""
+    cloned_from_id: UUID | None = None
+    """The run whose configuration this one started from."""
+
+
+class RunClone(Request):
+    """A run like another one. What is left out is taken from the other one."""
+
+    name: Name | None = None
+    """Without one: the other run's name and `(clone)`."""
+    overrides: dict[str, Any] = Field({}, examples=[{"drafter": {"draft_length": 5}}])
+    """JSON merge patch (RFC 7396) on the other run's configuration."""
+    labels: Labels | None = None
+    notes: Notes | None = None
+    cluster: str | None = Field(None, min_length=1, max_length=63)
+    max_attempts: int | None = Field(None, ge=1, le=20)
+
+
+class RunUpdate(Request):
+    """What may change after the launch; what is left out stays."""
+
+    name: Name | None = None
+    labels: Labels | None = None
+    notes: Notes | None = None
+
+
+class AttemptRead(Schema):
+    """One try at a run: one Ray job."""
+
+    number: PositiveInt
+    submission_id: str
+    """Id of its Ray job."""
+    outcome: Literal["succeeded", "failed", "stopped", "crashed"] | None
+    """Null while it goes on."""
+    error: str | None
+    resumed_from_step: int | None
+    """Step of the checkpoint it went on from."""
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class _RunFields(Schema):
+    id: UUID
+    name: str
+    labels: dict[str, str]
+    status: RunStatus
+    status_reason: str
+    """One sentence for people: why it is in this status."""
+    is_ended: bool
+    """It has succeeded, failed or been stopped, and will not change any more."""
+    is_stop_requested: bool
+    cluster: str
+    """Name of its cluster."""
+    stage: str | None
+    """What the worker is doing."""
+    step: int
+    """The GRPO step in progress; 0 during set-up."""
+    num_steps: int
+    stage_progress_fraction: float | None
+    """How far a long stage has come."""
+    current_attempt: int
+    """0 before the first dispatch."""
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+
+
+class RunSummary(_RunFields):
+    """A run in a list, with the latest value of four series; null where nothing was measured yet."""
+
+    reward: float | None
+    """Mean reward of the latest step's responses."""
+    acceptance_length: float | None
+    """Tokens emitted per verification round."""
+    generation_speedup: float | None
+    """Measured speedup of generation over plain decoding."""
+    validation_accuracy: float | None
+    """Mean reward on held-out prompts."""
+
+
+class RunPage(Schema):
+    items: list[RunSummary]
+    next_cursor: str | None
+    """Pass it as `cursor` for the next page; null on the last one."""
+
+
+class RunRead(_RunFields):
+    """A run."""
+
+    notes: str
+    config: dict[str, Any]
+    """The resolved configuration: defaults filled in."""
+    config_sha256: str
+    max_attempts: int
+    cloned_from_id: UUID | None
+    created_by: str | None
+    """Name of the user."""
+    last_heartbeat_at: datetime | None
+    last_checkpoint_step: int | None
+    eta_s: float | None
+    """Expected time to the last step, from the latest step times; null when unknown or ended."""
+    latest: dict[str, float | None]
+    """Latest value of every series; null where it was not a finite number."""
+    attempts: list[AttemptRead]
+
+
+class ConfigExample(Schema):
+    """A ready configuration."""
+
+    name: str
+    title: str
+    description: str
+    config: dict[str, Any]
+
+
+class ConfigValidate(Request):
+    config: RunConfig = Field(examples=[EXAMPLE_CONFIG])
+
+
+class ConfigValidated(Schema):
+    """A valid configuration."""
+
+    config: dict[str, Any]
+    """With all defaults filled in."""
+    config_sha256: str
+    """Equal for equal configurations, whatever was left to defaults."""

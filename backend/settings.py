@@ -1,0 +1,121 @@
+"""Settings of the control plane, read once from the environment.
+
+Every setting is described in docs/operations/settings.md; a test compares the two.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def _with_driver(url: str) -> str:
+    """Any PostgreSQL URL, with psycopg 3 as its driver."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"}:
+        raise ValueError("must start with postgresql://, as in postgresql://user:password@127.0.0.1:5432/foredeck")
+    return f"postgresql+psycopg://{rest}"
+
+
+def _without_slash(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return url.rstrip("/")
+
+
+def _expanded(path: object) -> object:
+    return Path(path).expanduser() if isinstance(path, str) else path
+
+
+HttpUrl = Annotated[str, AfterValidator(_without_slash)]
+Folder = Annotated[Path, BeforeValidator(_expanded)]
+
+
+def _variable(name: str, default: Any = ...) -> Any:
+    return Field(default, alias=name, validate_default=default is not ...)
+
+
+class Settings(BaseModel):
+    """One field a variable; the alias is the variable's name."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, populate_by_name=True)
+
+    database_url: Annotated[str, AfterValidator(_with_driver)] = _variable("DATABASE_URL")
+    """PostgreSQL, the one source of truth."""
+    redis_url: str = _variable("REDIS_URL", "redis://127.0.0.1:6379/0")
+    """Redis or Valkey: Celery's broker and the wake-up channel of live streams. May be down."""
+    home: Folder = _variable("FOREDECK_HOME", "~/.foredeck")
+    """Data folder of a one-machine installation."""
+    public_url: HttpUrl = _variable("FOREDECK_PUBLIC_URL", "http://127.0.0.1:8600")
+    """Address under which browsers reach this service."""
+    frontend_dir: Folder = _variable("FOREDECK_FRONTEND_DIR", REPOSITORY / "frontend" / "dist")
+    """Folder of the built dashboard."""
+    examples_dir: Folder = _variable("FOREDECK_EXAMPLES_DIR", REPOSITORY / "examples")
+    """Folder of ready run configurations."""
+    log_level: Literal["debug", "info", "warning", "error"] = _variable("FOREDECK_LOG_LEVEL", "info")
+    """Least severe log records that are written."""
+    log_format: Literal["json", "text"] = _variable("FOREDECK_LOG_FORMAT", "json")
+    """One JSON object a line, or text for reading on a terminal."""
+    database_pool_size: PositiveInt = _variable("FOREDECK_DATABASE_POOL_SIZE", 10)
+    """PostgreSQL connections that one process keeps at most."""
+
+    embedded_ray_dir: Folder | None = _variable("FOREDECK_EMBEDDED_RAY_DIR", None)
+    """Folder in which the supervisor of this machine's Ray is asked for it; set by `foredeck up`."""
+    ray_address: HttpUrl | None = _variable("RAY_ADDRESS", None)
+    """Job server of the cluster named `local`, in place of a Ray that `foredeck up` starts."""
+    ray_token: str | None = Field(None, alias="FOREDECK_RAY_TOKEN", repr=False)
+    """Bearer token of registered Ray clusters that run with RAY_AUTH_MODE=token."""
+    cluster_python: str = _variable("FOREDECK_CLUSTER_PYTHON", sys.executable)
+    """Python interpreter of the cluster named `local`."""
+    storage_dir: Folder | None = _variable("FOREDECK_STORAGE_DIR", None)
+    """Shared folder of the cluster named `local`; FOREDECK_HOME/storage when unset."""
+    cluster_api_url: HttpUrl | None = _variable("FOREDECK_CLUSTER_API_URL", None)
+    """Address under which the cluster named `local` reaches this service; FOREDECK_PUBLIC_URL when unset."""
+    max_concurrent_runs: PositiveInt = _variable("FOREDECK_MAX_CONCURRENT_RUNS", 1)
+    """Runs that the cluster named `local` carries at once."""
+
+    heartbeat_timeout_s: PositiveFloat = _variable("FOREDECK_HEARTBEAT_TIMEOUT_S", 30.0)
+    """A run whose worker has been silent for this long is lost, and Ray is asked about it."""
+    reconcile_interval_s: PositiveFloat = _variable("FOREDECK_RECONCILE_INTERVAL_S", 5.0)
+    """Time between two looks at all live runs."""
+    lease_s: PositiveFloat = _variable("FOREDECK_LEASE_S", 30.0)
+    """How long a claimed piece of work stays claimed; afterwards another worker takes it over."""
+    ray_timeout_s: PositiveFloat = _variable("FOREDECK_RAY_TIMEOUT_S", 10.0)
+    """Longest wait for an answer of a Ray job server; must be well below FOREDECK_LEASE_S."""
+    stop_grace_s: PositiveFloat = _variable("FOREDECK_STOP_GRACE_S", 20.0)
+    """Time a worker has to stop by itself before Ray ends it."""
+    finish_grace_s: PositiveFloat = _variable("FOREDECK_FINISH_GRACE_S", 60.0)
+    """After a job has ended well, how long its last events may take to arrive."""
+    drain_s: PositiveFloat = _variable("FOREDECK_DRAIN_S", 3600.0)
+    """After a run has ended, how long its worker's token still delivers events."""
+
+    session_lifetime_s: PositiveInt = _variable("FOREDECK_SESSION_LIFETIME_S", 30 * 24 * 3600)
+    """A browser stays logged in for this long."""
+    login_link_lifetime_s: PositiveInt = _variable("FOREDECK_LOGIN_LINK_LIFETIME_S", 15 * 60)
+    """A one-time login link is good for this long."""
+
+    @property
+    def local_storage_dir(self) -> Path:
+        return self.storage_dir or self.home / "storage"
+
+    @property
+    def local_api_url(self) -> str:
+        return self.cluster_api_url or self.public_url
+
+    @property
+    def is_https(self) -> bool:
+        return self.public_url.startswith("https://")
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from the environment; an empty variable counts as unset.
+
+    Raises pydantic.ValidationError, which names each bad variable, its value and what it should be.
+    """
+    names = [field.alias for field in Settings.model_fields.values() if field.alias]
+    return Settings.model_validate({name: environment[name] for name in names if environment.get(name)})
