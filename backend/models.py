@@ -59,6 +59,7 @@ class ApiToken(Base):
     """A bearer token. Only its hash is kept; the prefix finds it and shows which one it is."""
 
     __tablename__ = "api_token"
+    __table_args__ = (Index("ix_api_token_run_id", "run_id"),)
 
     id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
     prefix: Mapped[str] = mapped_column(unique=True)
@@ -127,6 +128,7 @@ class Run(Base):
         ),
         Index("ix_run_created_at_id", "created_at", "id"),
         Index("ix_run_status", "status"),
+        Index("ix_run_labels", "labels", postgresql_using="gin"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
@@ -289,6 +291,7 @@ class Notice(Base):
     visible in order and a reader that has seen id n has missed nothing below n. Old rows are deleted."""
 
     __tablename__ = "notice"
+    __table_args__ = (Index("ix_notice_created_at", "created_at"),)
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
@@ -309,3 +312,12 @@ class AuditEntry(Base):
     action: Mapped[str]
     target: Mapped[str]
     detail: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+
+
+class PeriodicJob(Base):
+    """When a periodic job last began. Whoever moves it forward does the job: beat's task, or a process that stands in."""
+
+    __tablename__ = "periodic_job"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    started_at: Mapped[datetime]

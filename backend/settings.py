@@ -119,3 +119,10 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """
     names = [field.alias for field in Settings.model_fields.values() if field.alias]
     return Settings.model_validate({name: environment[name] for name in names if environment.get(name)})
+
+
+def database_url(environment: Mapping[str, str] = os.environ) -> str:
+    """DATABASE_URL alone, for migrations, which need nothing else."""
+    if not environment.get("DATABASE_URL"):
+        raise RuntimeError("set DATABASE_URL, as in postgresql://user:password@127.0.0.1:5432/foredeck")
+    return _with_driver(environment["DATABASE_URL"])
