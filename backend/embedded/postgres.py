@@ -21,6 +21,7 @@ from backend.embedded.errors import EmbeddedError
 from backend.embedded.passwords import kept_password, write_private
 from backend.embedded.ports import HOST, require_free
 from backend.embedded.process import ServerProcess, as_account, wait_until_ready
+from backend.embedded.records import ProcessRecord
 
 USER = "foredeck"
 DATABASE = "postgres"
@@ -45,14 +46,16 @@ class PostgresServer:
     """One data folder and the server on it."""
 
     name = "PostgreSQL"
+    fingerprint = ""
+    stop_signal = signal.SIGINT  # PostgreSQL's fast shutdown
 
     def __init__(self, home: Path, port: int, settings: Mapping[str, str] | None = None) -> None:
         """`home` holds the data and the password unless root's `nobody` cannot reach it; `settings` go on top."""
         self.port = port
         self._settings = SETTINGS | dict(settings or {})
         self._account = unprivileged_account()
-        self._log = home / "logs" / "postgres.log"
-        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self.log = home / "logs" / "postgres.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         self._password = kept_password(home / "postgres.password")
         self._base = self._base_dir(home)
         self.data_dir = self._base / "postgres"
@@ -84,8 +87,8 @@ class PostgresServer:
         """The same for psycopg itself."""
         return self.url_of(database).replace("+psycopg", "", 1)
 
-    def start(self) -> ServerProcess:
-        """Starts the server, or finds the one that runs already, and waits until it answers.
+    def start(self, earlier: ProcessRecord | None = None) -> ServerProcess:
+        """Starts the server, or finds the one that runs already by its own pid file, and waits until it answers.
 
         Raises:
             EmbeddedError: the port is taken, or the server does not come up.
@@ -99,11 +102,11 @@ class PostgresServer:
         for num_starts in range(1, _MAX_STARTS + 1):
             process = self._spawn()
             try:
-                wait_until_ready(self.name, process, self.probe, self._log)
+                self.wait(process)
             except EmbeddedError:
                 # Right after a kill -9 the dead server's lock file or shared memory can still be in the way.
                 if process.is_alive() or num_starts == _MAX_STARTS:
-                    process.stop(signal.SIGINT)
+                    self.stop(process)
                     raise
                 time.sleep(0.2 * num_starts)
             else:
@@ -118,8 +121,11 @@ class PostgresServer:
         if self._port_in_pid_file() != self.port:
             self.stop(process)
             return None
-        wait_until_ready(self.name, process, self.probe, self._log)
+        self.wait(process)
         return process
+
+    def wait(self, process: ServerProcess) -> None:
+        wait_until_ready(self.name, process, self.probe, self.log)
 
     def probe(self) -> str | None:
         try:
@@ -129,7 +135,7 @@ class PostgresServer:
         return None
 
     def stop(self, process: ServerProcess) -> None:
-        process.stop(signal.SIGINT, timeout_s=20)  # PostgreSQL's fast shutdown
+        process.stop(self.stop_signal, timeout_s=20)
 
     def _pid_file(self) -> list[str]:
         try:
@@ -151,7 +157,7 @@ class PostgresServer:
         settings = [argument for key, value in self._settings.items() for argument in ("-c", f"{key}={value}")]
         program = reachable_postgres(self._account) / "bin" / "postgres"
         argv = [str(program), "-D", str(self.data_dir), "-h", HOST, "-p", str(self.port), *settings]
-        return ServerProcess.spawn(argv, log=self._log, account=self._account)
+        return ServerProcess.spawn(argv, log=self.log, account=self._account)
 
     def _initialise(self) -> None:
         """initdb into a folder of its own, renamed when complete, so that a kill leaves nothing half-made."""

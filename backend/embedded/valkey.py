@@ -1,5 +1,6 @@
 """Valkey, which speaks Redis' protocol: loopback only, password-protected, every second on disk."""
 
+import signal
 from pathlib import Path
 
 import redis
@@ -8,19 +9,22 @@ from backend.embedded.binaries import valkey_server
 from backend.embedded.passwords import kept_password, write_private
 from backend.embedded.ports import HOST, require_free
 from backend.embedded.process import ServerProcess, wait_until_ready
+from backend.embedded.records import ProcessRecord
 
 
 class ValkeyServer:
     """One data folder and the server on it."""
 
     name = "Valkey"
+    fingerprint = ""
+    stop_signal = signal.SIGTERM
 
     def __init__(self, home: Path, port: int) -> None:
         self.port = port
         self._dir = home / "valkey"
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._log = home / "logs" / "valkey.log"
-        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self.log = home / "logs" / "valkey.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         self._password = kept_password(home / "valkey.password")
         self._pid_file = self._dir / "valkey.pid"
 
@@ -31,8 +35,8 @@ class ValkeyServer:
     def url_of(self, database: int) -> str:
         return f"redis://:{self._password}@{HOST}:{self.port}/{database}"
 
-    def start(self) -> ServerProcess:
-        """Starts the server, or finds the one that runs already, and waits until it answers.
+    def start(self, earlier: ProcessRecord | None = None) -> ServerProcess:
+        """Starts the server, or finds the one that runs already by its own pid file, and waits until it answers.
 
         Raises:
             EmbeddedError: the port is taken, or the server does not come up.
@@ -43,9 +47,9 @@ class ValkeyServer:
         require_free(self.name, self.port)
         configuration = self._dir / "valkey.conf"
         write_private(configuration, self._configuration())  # a password in the arguments would show in `ps`
-        process = ServerProcess.spawn([str(valkey_server()), str(configuration)], log=self._log, directory=self._dir)
+        process = ServerProcess.spawn([str(valkey_server()), str(configuration)], log=self.log, directory=self._dir)
         self._pid_file.write_text(f"{process.pid} {process.create_time} {self.port}")
-        wait_until_ready(self.name, process, self.probe, self._log)
+        self.wait(process)
         return process
 
     def find(self) -> ServerProcess | None:
@@ -58,8 +62,11 @@ class ValkeyServer:
             self.stop(process)
             return None
         if process is not None:
-            wait_until_ready(self.name, process, self.probe, self._log)
+            self.wait(process)
         return process
+
+    def wait(self, process: ServerProcess) -> None:
+        wait_until_ready(self.name, process, self.probe, self.log)
 
     def probe(self) -> str | None:
         try:
