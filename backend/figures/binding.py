@@ -1,11 +1,12 @@
 """How a figure's template takes up data. The dashboard implements the same contract in TypeScript; both are tested
 against contract/figure_binding_cases.json.
 
-A template is Plotly JSON. A trace that shows data carries `meta`; a trace without `meta` is left as it is. Keys of meta:
+A template is Plotly JSON. A trace that shows data carries `meta`; a trace without `meta` is left as it is. In meta:
 
 - `series`: name of the series to show. Always there.
 - `field`: which column of the series becomes y: `value` (default), `min` or `max`.
-- `times_series`: name of another series whose value at the same step is multiplied in. A step that it lacks is left out.
+- `times_series`: name of another series whose value at the same step is multiplied in; a step that it lacks is left
+  out.
 - `power`, `factor`, `offset`: y = factor * (column ** power * other) + offset; by default 1, 1 and 0.
 - `is_main`: false on bands, envelopes and reference lines, which are dropped when several runs are compared.
 

@@ -5,34 +5,35 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from backend.auth.guard import Reader
 from backend.deps import SessionDep
 from backend.figures import service
 from backend.figures.schemas import FigureJson, FiguresRead
 
-router = APIRouter(prefix="/api/v1", tags=["figures"])
+router = APIRouter(tags=["figures"])
 
 MaxPoints = Annotated[int, Query(ge=1, le=10_000)]
 
 
 @router.get("/figures", response_model=FiguresRead)
-def list_figures() -> FiguresRead:
+def list_figures(_: Reader) -> FiguresRead:
     """Every chart of the dashboard and the colours they share."""
     return service.list_figures()
 
 
 @router.get("/figures/{name}", response_model=FigureJson)
-def get_template(name: str) -> Response:
+def get_template(name: str, _: Reader) -> Response:
     """A chart's Plotly template, without data."""
     return Response(service.template_json(name), media_type="application/json")
 
 
 @router.get("/runs/{run_id}/figures/{name}.html", response_class=Response)
-def get_figure_html(run_id: UUID, name: str, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
+def get_figure_html(run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
     """A chart of a run as a page that stands alone."""
     return Response(service.figure_html(session, run_id, name, max_points), media_type="text/html")
 
 
 @router.get("/runs/{run_id}/figures/{name}", response_model=FigureJson)
-def get_figure(run_id: UUID, name: str, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
+def get_figure(run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
     """A chart of a run as Plotly JSON."""
     return Response(service.figure_json(session, run_id, name, max_points), media_type="application/json")

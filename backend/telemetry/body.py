@@ -1,16 +1,15 @@
 """The body of an ingest request: bounded in size, and parsed in the route's thread rather than on the event loop."""
 
+import json
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
+from backend.errors import ApiError
 from contract.telemetry.events import MAX_BATCH_BYTES, IngestRequest
-
-
-class BodyTooLargeError(Exception):
-    """The body exceeds MAX_BATCH_BYTES."""
 
 
 async def _read(request: Request) -> bytes:
@@ -18,7 +17,8 @@ async def _read(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BATCH_BYTES:
-            raise BodyTooLargeError
+            limit = f"The body exceeds {MAX_BATCH_BYTES // 2**20} MiB. Send fewer events in one batch."
+            raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
     return bytes(body)
 
 
@@ -27,7 +27,8 @@ def _parse(body: Annotated[bytes, Depends(_read)]) -> IngestRequest:
         return IngestRequest.model_validate_json(body)
     except ValidationError as error:
         problems = [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)]
-        raise RequestValidationError(problems) from error
+        is_json = problems[0]["type"] != "json_invalid"
+        raise RequestValidationError(problems, body=json.loads(body) if is_json else None) from error
 
 
 IngestBody = Annotated[IngestRequest, Depends(_parse)]

@@ -6,11 +6,11 @@ visible. Log lines are followed by id too and are inserted at the same moment.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import event, func, insert, select, text
+from sqlalchemy import event, insert, select, text
 from sqlalchemy.orm import Session, SessionTransaction
 
 from backend.models import LogLine, Notice, Run
@@ -46,6 +46,7 @@ def append_log(
     session: Session,
     run_id: UUID,
     attempt: int,
+    *,
     level: Literal["debug", "info", "warning", "error"],
     message: str,
     emitter: str = "control/0",
@@ -54,7 +55,7 @@ def append_log(
     """Add a line to a run's log, should the transaction commit. Its notice follows by itself."""
     line = {"run_id": run_id, "attempt": attempt, "emitter": emitter, "level": level}
     line["message"] = message.replace("\x00", "")  # Postgres has no NUL in text.
-    line["time"] = time or func.clock_timestamp()
+    line["time"] = time or datetime.now(UTC)
     _of(session).log_lines.append(line)
 
 
@@ -101,16 +102,9 @@ def _write(session: Session) -> None:
 
 
 def _write_log_lines(session: Session, lines: list[dict[str, Any]]) -> None:
-    if not lines:
-        return
-    timed = [line for line in lines if isinstance(line["time"], datetime)]
-    untimed = [line for line in lines if not isinstance(line["time"], datetime)]
-    statement = insert(LogLine).returning(LogLine.run_id, LogLine.id)
-    rows = [*session.execute(statement, timed)] if timed else []
-    for line in untimed:
-        rows += session.execute(statement.values(line)).all()
-    for run_id, line_id in rows:
-        publish(session, run_id, "log", {"last_id": line_id})
+    if lines:
+        for run_id, line_id in session.execute(insert(LogLine).returning(LogLine.run_id, LogLine.id), lines):
+            publish(session, run_id, "log", {"last_id": line_id})
 
 
 @event.listens_for(Session, "after_commit")

@@ -3,18 +3,19 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
+from backend.auth.guard import Ingester, Reader
 from backend.deps import DatabaseDep, SessionDep
 from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
 from backend.telemetry.follow import follow_log, follow_notices
 from backend.telemetry.hub import hub_of
-from backend.telemetry.schemas import LogLevel, LogPage, SamplesRead, SeriesData, SeriesRead
+from backend.telemetry.schemas import LogPage, LogQuery, SamplesRead, SeriesData, SeriesRead
 from backend.telemetry.sse import EventStream
 from contract.telemetry.events import IngestResponse
 
-router = APIRouter(prefix="/api/v1", tags=["telemetry"])
+router = APIRouter(tags=["telemetry"])
 
 MAX_POINTS = 10_000
 LineId = Annotated[int, Query(ge=0, lt=2**63)]
@@ -25,13 +26,13 @@ _SSE: dict[int | str, dict[str, object]] = {
 
 
 @router.post("/ingest", response_model=IngestResponse, openapi_extra=ingest_request_schema())
-def ingest(body: IngestBody, session: SessionDep) -> IngestResponse:
+def ingest(body: IngestBody, worker: Ingester, session: SessionDep) -> IngestResponse:
     """Store events of one run. Each is stored once, however often it is sent; the answer says up to where."""
-    return service.ingest(session, body)
+    return service.ingest(session, body, worker.run_id)
 
 
 @router.get("/runs/{run_id}/series", response_model=list[SeriesRead])
-def list_series(run_id: UUID, session: SessionDep) -> list[SeriesRead]:
+def list_series(run_id: UUID, _: Reader, session: SessionDep) -> list[SeriesRead]:
     """Every series of a run, with what it means."""
     return service.list_series(session, run_id)
 
@@ -39,6 +40,7 @@ def list_series(run_id: UUID, session: SessionDep) -> list[SeriesRead]:
 @router.get("/runs/{run_id}/series/data", response_model=SeriesData)
 def get_series_data(
     run_id: UUID,
+    _: Reader,
     session: SessionDep,
     names: Annotated[str, Query(description="Names of series, separated by commas.", min_length=1)],
     from_step: Annotated[int, Query(ge=0, lt=2**31, description="Answer from the bucket of this step on.")] = 0,
@@ -52,6 +54,7 @@ def get_series_data(
 @router.get("/runs/{run_id}/samples", response_model=SamplesRead)
 def get_samples(
     run_id: UUID,
+    _: Reader,
     session: SessionDep,
     step: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
     limit: Annotated[int, Query(ge=1, le=64)] = 16,
@@ -61,22 +64,15 @@ def get_samples(
 
 
 @router.get("/runs/{run_id}/logs", response_model=LogPage)
-def get_logs(
-    run_id: UUID,
-    session: SessionDep,
-    after: LineId | None = None,
-    before: LineId | None = None,
-    limit: Annotated[int, Query(ge=1, le=2000)] = 500,
-    level: Annotated[LogLevel | None, Query(description="Lines of at least this severity.")] = None,
-    search: Annotated[str | None, Query(max_length=200, description="Text in the message, in any case.")] = None,
-) -> LogPage:
+def get_logs(run_id: UUID, _: Reader, session: SessionDep, query: Annotated[LogQuery, Query()]) -> LogPage:
     """A page of the log in ascending order: the newest lines, or those next to the given line."""
-    return service.logs(session, run_id, after, before, limit, level, search)
+    return service.logs(session, run_id, query)
 
 
 @router.get("/runs/{run_id}/logs/stream", response_class=EventStream, responses=_SSE)
 def stream_logs(
     run_id: UUID,
+    _: Reader,
     request: Request,
     database: DatabaseDep,
     after: LineId = 0,
@@ -91,6 +87,7 @@ def stream_logs(
 
 @router.get("/stream", response_class=EventStream, responses=_SSE)
 def stream(
+    _: Reader,
     request: Request,
     database: DatabaseDep,
     runs: Annotated[str, Query(description="Run ids separated by commas, or `all`.")] = "all",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from contract.telemetry.events import Sample
 from contract.telemetry.metrics import Axis
@@ -72,6 +72,22 @@ class SamplesRead(_Read):
     step: int | None
     """The step answered: the one asked for, or else the last; null when there are none."""
     items: list[SampleRead]
+
+
+class LogQuery(_Read):
+    """Which lines of a log."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: int | None = Field(None, ge=0, lt=2**63)
+    """The first lines that follow this one."""
+    before: int | None = Field(None, ge=0, lt=2**63)
+    """Lines before this one."""
+    limit: int = Field(500, ge=1, le=2000)
+    level: LogLevel | None = None
+    """Lines of at least this severity."""
+    search: str | None = Field(None, max_length=200)
+    """Text in the message, in any case."""
 
 
 class LogLineRead(_Read):

@@ -1,0 +1,148 @@
+"""SQL of reading: series, samples, log lines and notices."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, delete, func, select, text
+from sqlalchemy.orm import Session
+
+from backend.models import LogLine, Notice, RolloutSample, Run, Series
+from backend.telemetry.schemas import LogQuery
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRow:
+    """One notice."""
+
+    id: int
+    run_id: UUID
+    kind: str
+    body: dict[str, Any]
+
+
+LEVELS = ("debug", "info", "warning", "error")
+
+# NaN compares as the greatest value in Postgres, so one range leaves out all three. The clamp in avg() keeps its sum
+# of squares, which Postgres computes beside the mean, from overflowing.
+_BUCKETS = text("""
+WITH wanted AS (
+  SELECT id, name FROM series WHERE run_id = :run_id AND name = ANY(CAST(:names AS text[]))
+), ranked AS (
+  SELECT series_id, step, attempt, value, max(attempt) OVER (PARTITION BY series_id, step) AS newest,
+         value > '-Infinity' AND value < 'Infinity' AS is_finite
+  FROM point WHERE series_id IN (SELECT id FROM wanted) AND step >= :from_step
+), bucket AS (
+  SELECT series_id, step / :width * :width AS step, max(attempt) AS attempt,
+         count(*) FILTER (WHERE NOT is_finite) AS num_non_finite,
+         min(value) FILTER (WHERE is_finite) AS low, max(value) FILTER (WHERE is_finite) AS high,
+         avg(greatest(least(value, 1e150), -1e150)) FILTER (WHERE is_finite) AS mean
+  FROM ranked WHERE attempt = newest GROUP BY series_id, step / :width
+)
+SELECT name, CAST(array_to_json(array_agg(step ORDER BY step)) AS text) AS step,
+       CAST(array_to_json(array_agg(greatest(least(mean, high), low) ORDER BY step)) AS text) AS value,
+       CAST(array_to_json(array_agg(low ORDER BY step)) AS text) AS min,
+       CAST(array_to_json(array_agg(high ORDER BY step)) AS text) AS max,
+       CAST(array_to_json(array_agg(attempt ORDER BY step)) AS text) AS attempt,
+       CAST(sum(num_non_finite) AS bigint) AS num_non_finite
+FROM bucket JOIN wanted ON wanted.id = bucket.series_id GROUP BY name
+""")
+
+_LAST_STEP = text("""
+SELECT max(last.step) FROM series, LATERAL (
+  SELECT step FROM point WHERE series_id = series.id ORDER BY step DESC LIMIT 1
+) AS last
+WHERE run_id = :run_id AND name = ANY(CAST(:names AS text[]))
+""")
+
+_SAMPLES = text("""
+SELECT CAST(body || jsonb_build_object('id', id, 'attempt', attempt, 'step', step) AS text)
+FROM rollout_sample AS sample
+WHERE run_id = :run_id AND step = :step
+  AND attempt = (SELECT max(attempt) FROM rollout_sample WHERE run_id = :run_id AND step = :step)
+ORDER BY id LIMIT :limit
+""")
+
+
+def list_series(session: Session, run_id: UUID) -> Sequence[Series]:
+    return session.scalars(select(Series).where(Series.run_id == run_id)).all()
+
+
+def latest_values(
+    session: Session, run_ids: Collection[UUID], names: Collection[str] | None
+) -> Sequence[Row[UUID, str, float | None]]:
+    statement = select(Series.run_id, Series.name, Series.last_value).where(Series.run_id.in_(run_ids))
+    return session.execute(statement if names is None else statement.where(Series.name.in_(names))).all()
+
+
+def last_step(session: Session, run_id: UUID, names: Sequence[str]) -> int | None:
+    """The highest step that any attempt reached in one of the series."""
+    return session.execute(_LAST_STEP, {"run_id": run_id, "names": list(names)}).scalar()
+
+
+def list_buckets(
+    session: Session, run_id: UUID, names: Sequence[str], width: int, from_step: int
+) -> Sequence[Row[str, str, str, str, str, str, int]]:
+    """For each series that has points: name and, as JSON texts, its columns."""
+    parameters = {"run_id": run_id, "names": list(names), "width": width, "from_step": from_step}
+    return session.execute(_BUCKETS, parameters).all()  # type: ignore[return-value]
+
+
+def list_sample_steps(session: Session, run_id: UUID) -> list[int]:
+    statement = select(RolloutSample.step).where(RolloutSample.run_id == run_id).distinct()
+    return list(session.scalars(statement.order_by(RolloutSample.step)))
+
+
+def list_samples(session: Session, run_id: UUID, step: int, limit: int) -> list[str]:
+    """JSON texts of the newest attempt's samples of the step."""
+    return list(session.scalars(_SAMPLES, {"run_id": run_id, "step": step, "limit": limit}))
+
+
+def list_log_lines(session: Session, run_id: UUID, query: LogQuery) -> list[LogLine]:
+    """Lines in ascending order: with `after` the first that follow it, otherwise the last."""
+    statement = select(LogLine).where(LogLine.run_id == run_id)
+    if query.after is not None:
+        statement = statement.where(LogLine.id > query.after)
+    if query.before is not None:
+        statement = statement.where(LogLine.id < query.before)
+    if query.level is not None:
+        statement = statement.where(LogLine.level.in_(LEVELS[LEVELS.index(query.level) :]))
+    if query.search:
+        statement = statement.where(LogLine.message.icontains(query.search, autoescape=True))
+    order = LogLine.id.desc() if query.after is None else LogLine.id.asc()
+    lines = list(session.scalars(statement.order_by(order).limit(query.limit)))
+    return lines[::-1] if query.after is None else lines
+
+
+def get_status(session: Session, run_id: UUID) -> str | None:
+    """The run's status; None for an unknown run."""
+    return session.scalar(select(Run.status).where(Run.id == run_id))
+
+
+def list_existing(session: Session, run_ids: Collection[UUID]) -> set[UUID]:
+    return set(session.scalars(select(Run.id).where(Run.id.in_(run_ids))))
+
+
+def notice_range(session: Session) -> tuple[int | None, int | None]:
+    """Ids of the oldest and the newest notice."""
+    row = session.execute(select(func.min(Notice.id), func.max(Notice.id))).one()
+    return row[0], row[1]
+
+
+def list_notices(
+    session: Session, after: int, limit: int, up_to: int | None = None, run_ids: Collection[UUID] | None = None
+) -> list[NoticeRow]:
+    statement = select(Notice.id, Notice.run_id, Notice.kind, Notice.body).where(Notice.id > after)
+    if up_to is not None:
+        statement = statement.where(Notice.id <= up_to)
+    if run_ids is not None:
+        statement = statement.where(Notice.run_id.in_(run_ids))
+    return [NoticeRow(*row) for row in session.execute(statement.order_by(Notice.id).limit(limit)).tuples()]
+
+
+def delete_notices(session: Session, max_age_s: float) -> int:
+    """Deletes every notice below the newest of those that are too old, which stays: where history begins, a row is."""
+    limit = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, max_age_s)
+    newest_old = select(func.max(Notice.id)).where(Notice.created_at < limit).scalar_subquery()
+    return len(session.scalars(delete(Notice).where(Notice.id < newest_old).returning(Notice.id)).all())

@@ -1,0 +1,139 @@
+"""What can be asked about a run's telemetry."""
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from backend.errors import ProblemError, invalid, not_found
+from backend.telemetry import repository
+from backend.telemetry.ingest import ingest
+from backend.telemetry.schemas import LogLineRead, LogPage, LogQuery, SeriesRead
+from contract.telemetry.metrics import METRICS
+
+__all__ = ["ingest", "latest_values", "list_series", "logs", "samples", "series_data", "trim"]
+
+NOTICE_LIFETIME_S = 3600.0
+"""A stream that was cut off for longer is told to load everything anew."""
+_EMPTY = ("[]", "[]", "[]", "[]", "[]", 0)
+
+
+def require_run(session: Session, run_id: UUID) -> None:
+    """Raises ApiError 404 for an unknown run."""
+    if repository.get_status(session, run_id) is None:
+        raise not_found("run", run_id)
+
+
+def require_runs(session: Session, text: str) -> frozenset[UUID] | None:
+    """The runs named by `all` (None) or by ids separated by commas. Raises ApiError 422 or 404."""
+    if text == "all":
+        return None
+    run_ids = frozenset(_uuid(part.strip()) for part in text.split(","))
+    unknown = run_ids - repository.list_existing(session, run_ids)
+    if unknown:
+        raise not_found("run", min(unknown))
+    return run_ids
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        detail = "must be `all` or ids of runs, separated by commas"
+        raise invalid([ProblemError(parameter="runs", detail=detail, value=text[:200])]) from None
+
+
+def list_series(session: Session, run_id: UUID) -> list[SeriesRead]:
+    """The run's series in the order of the catalogue. Raises ApiError 404."""
+    require_run(session, run_id)
+    by_name = {series.name: series for series in repository.list_series(session, run_id)}
+    return [
+        SeriesRead(
+            name=name,
+            unit=metric.unit,
+            meaning=metric.meaning,
+            axis=metric.axis,
+            num_points=by_name[name].num_points,
+            num_non_finite=by_name[name].num_non_finite,
+            last_step=by_name[name].last_step,
+            last_value=_finite(by_name[name].last_value),
+        )
+        for name, metric in METRICS.items()
+        if name in by_name
+    ]
+
+
+def latest_values(
+    session: Session, run_ids: Collection[UUID], names: Collection[str] | None = None
+) -> dict[UUID, dict[str, float | None]]:
+    """For each run, the last value of each series (of those named) that has one; None where it is not finite."""
+    latest: dict[UUID, dict[str, float | None]] = {run_id: {} for run_id in run_ids}
+    for run_id, name, value in repository.latest_values(session, run_ids, names):
+        latest[run_id][name] = _finite(value)
+    return latest
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def series_data(session: Session, run_id: UUID, names: Sequence[str], from_step: int, max_points: int) -> str:
+    """JSON of `SeriesData`, put together from what Postgres wrote. Raises ApiError: 404, 422 for undeclared names."""
+    require_run(session, run_id)
+    names = list(dict.fromkeys(names))
+    _check_names(names)
+    last_step = repository.last_step(session, run_id, names)
+    width = bucket_width(0 if last_step is None else last_step, max_points)
+    rows = repository.list_buckets(session, run_id, names, width, from_step // width * width)
+    by_name = {name: (step, value, low, high, attempt, bad) for name, step, value, low, high, attempt, bad in rows}
+    series = ",".join(_columns_json(name, by_name.get(name, _EMPTY)) for name in names)
+    return f'{{"bucket_width":{width},"series":[{series}]}}'
+
+
+def bucket_width(last_step: int, max_points: int) -> int:
+    """The smallest power of two with at most max_points buckets from step 0 to last_step."""
+    width = 1
+    while last_step // width + 1 > max_points:
+        width *= 2
+    return width
+
+
+def _columns_json(name: str, columns: tuple[str, str, str, str, str, int]) -> str:
+    step, value, low, high, attempt, num_non_finite = columns
+    return (
+        f'{{"name":{json.dumps(name)},"step":{step},"value":{value},"min":{low},"max":{high},'
+        f'"attempt":{attempt},"num_non_finite":{num_non_finite}}}'
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    detail = "there is no metric of this name; GET /runs/{id}/series lists those of the run"
+    unknown = [
+        ProblemError(parameter="names", detail=detail, value=name[:200]) for name in names if name not in METRICS
+    ]
+    if unknown:
+        raise invalid(unknown)
+
+
+def samples(session: Session, run_id: UUID, step: int | None, limit: int) -> str:
+    """JSON of `SamplesRead`. Raises ApiError 404."""
+    require_run(session, run_id)
+    steps = repository.list_sample_steps(session, run_id)
+    if step is None and steps:
+        step = steps[-1]
+    items = [] if step is None else repository.list_samples(session, run_id, step, limit)
+    return f'{{"steps":{json.dumps(steps)},"step":{json.dumps(step)},"items":[{",".join(items)}]}}'
+
+
+def logs(session: Session, run_id: UUID, query: LogQuery) -> LogPage:
+    """A page of the run's log. Raises ApiError 404."""
+    require_run(session, run_id)
+    items = [LogLineRead.model_validate(line) for line in repository.list_log_lines(session, run_id, query)]
+    return LogPage(items=items, last_id=items[-1].id if items else None)
+
+
+def trim(session: Session, max_age_s: float = NOTICE_LIFETIME_S) -> int:
+    """Delete old notices; how many. Called at an interval."""
+    return repository.delete_notices(session, max_age_s)
