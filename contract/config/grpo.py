@@ -9,11 +9,13 @@ class GrpoConfig(ConfigModel):
     """The algorithm's settings."""
 
     num_steps: PositiveInt = 40
-    """Policy updates in the whole run."""
+    """Steps of the whole run: each generates responses, rewards them and updates the policy."""
     num_prompts_per_step: PositiveInt = 16
     """Prompts drawn for each step."""
     num_generations_per_prompt: int = Field(8, ge=2)
     """Responses sampled per prompt: the group whose mean reward is the baseline."""
+    num_updates_per_step: PositiveInt = 1
+    """Policy updates on each step's responses, each on an equal share of them; ratios are clipped from the second on."""
     clip_ratio_low: float = Field(0.2, gt=0, lt=1)
     """The probability ratio is clipped below at 1 - this."""
     clip_ratio_high: float = Field(0.28, gt=0)

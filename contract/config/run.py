@@ -104,6 +104,13 @@ class RunConfig(ConfigModel):
                 f"{grpo.num_prompts_per_step * grpo.num_generations_per_prompt}",
             ),
             (
+                grpo.num_updates_per_step > grpo.num_prompts_per_step,
+                ("grpo", "num_updates_per_step"),
+                grpo.num_updates_per_step,
+                f"must be at most grpo.num_prompts_per_step = {grpo.num_prompts_per_step}, so that each update has "
+                "responses of its own",
+            ),
+            (
                 rollout.num_engines > grpo.num_prompts_per_step,
                 ("rollout", "num_engines"),
                 rollout.num_engines,
