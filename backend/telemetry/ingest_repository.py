@@ -80,8 +80,8 @@ def advance_marks(session: Session, run_id: UUID, marks: Mapping[tuple[int, str]
     ]
     if rows:
         statement = insert(EmitterMark)
-            keys = ["run_id", "attempt", "emitter"]
-        session.execute(statement.on_conflict_do_update(keys, set_={"seq": statement.excluded.seq}), rows)
+        key = EmitterMark.__table__.primary_key
+        session.execute(statement.on_conflict_do_update(key, set_={"seq": statement.excluded.seq}), rows)
 
 
 def insert_points(
