@@ -15,7 +15,7 @@ class GrpoConfig(ConfigModel):
     num_generations_per_prompt: int = Field(8, ge=2)
     """Responses sampled per prompt: the group whose mean reward is the baseline."""
     num_updates_per_step: PositiveInt = 1
-    """Policy updates on each step's responses, an equal share of them each; from the second on the clip range matters."""
+    """Policy updates on each step's responses, an equal share each; ratios are clipped from the second on."""
     clip_ratio_low: float = Field(0.2, gt=0, lt=1)
     """The probability ratio is clipped below at 1 - this."""
     clip_ratio_high: float = Field(0.28, gt=0)
