@@ -1,0 +1,112 @@
+import pytest
+import torch
+from scipy import stats
+
+from workers.algo import acceptance
+from workers.algo.acceptance import Verdict, draw, verify
+
+P = torch.tensor([[0.5, 0.3, 0.2, 0.0], [0.1, 0.1, 0.4, 0.4], [0.25, 0.25, 0.25, 0.25]])
+Q = torch.tensor([[0.1, 0.6, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]])
+NUM_TRIALS = 40_000
+REJECTION_LEVEL = 1e-4  # fixed with the seed before the first run
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def rounds(q_KV, verify_round, seed=0):
+    """Many independent rounds of one draft of two tokens; the emitted tokens, -1 after the round's last."""
+    rng = generator(seed)
+    p = P.expand(NUM_TRIALS, -1, -1).contiguous()
+    if q_KV is None:
+        drafted, q = torch.tensor([[1, 2]]).expand(NUM_TRIALS, -1), None
+    else:
+        q = q_KV.expand(NUM_TRIALS, -1, -1).contiguous()
+        drafted = draw(q, rng)
+    verdict = verify_round(drafted, q, p, rng)
+    emitted = torch.cat([drafted, drafted.new_zeros(NUM_TRIALS, 1)], 1)
+    emitted.scatter_(1, verdict.num_accepted_B[:, None], verdict.next_token_B[:, None])
+    return emitted.masked_fill(torch.arange(3) > verdict.num_accepted_B[:, None], -1)
+
+
+def smallest_p_value(emitted):
+    """Chi-square of the token at each position, among the rounds that reached it, against the policy's row."""
+    p_values = []
+    for position in range(3):
+        tokens = emitted[:, position]
+        counts = torch.bincount(tokens[tokens >= 0], minlength=4).double()
+        possible = P[position] > 0
+        expected = P[position, possible].double() * counts.sum()
+        is_impossible = bool(counts[~possible].any())
+        p_values.append(0.0 if is_impossible else stats.chisquare(counts[possible], expected).pvalue)
+    return min(p_values)
+
+
+def accept_always(drafted, q, p, rng):
+    full = torch.full((len(drafted),), drafted.shape[1])
+    return Verdict(full, draw(p[:, -1], rng))
+
+
+def test_hand_computed_rounds(monkeypatch):
+    """u = 0.5 throughout. Row 0: token 0 has p / q = 5, accepted; token 1 has 0.5, and u < 0.5 fails; the residual
+    (p - q)+ = (0, 0, 0.1, 0) leaves token 2 alone. Row 1: both accepted (5 and 1.33), so the bonus comes from p_2.
+    Row 2: token 3 has p = 0, rejected at once; the residual (0.4, 0, 0, 0) leaves token 0."""
+    monkeypatch.setattr(acceptance.torch, "rand", lambda *args, **kwargs: torch.full((3, 2), 0.5))
+    p = P.clone()
+    p[2] = torch.tensor([0.0, 0.0, 0.0, 1.0])
+    drafted = torch.tensor([[0, 1], [0, 2], [3, 0]])
+    verdict = verify(drafted, Q.expand(3, -1, -1), p.expand(3, -1, -1), generator())
+    assert verdict.num_accepted_B.tolist() == [1, 2, 0]
+    assert verdict.next_token_B.tolist() == [2, 3, 0]
+
+
+@pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
+def test_emitted_tokens_are_distributed_as_the_policy(q):
+    emitted = rounds(q, verify)
+    assert smallest_p_value(emitted) > REJECTION_LEVEL
+    # Both the corrections and the bonus were exercised.
+    assert (emitted[:, 1] == -1).any()
+    assert (emitted[:, 2] >= 0).any()
+
+
+@pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
+def test_the_same_test_rejects_accept_always(q):
+    assert smallest_p_value(rounds(q, accept_always)) < 1e-12
+
+
+@pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
+def test_the_same_test_rejects_corrections_from_the_policy(q, monkeypatch):
+    monkeypatch.setattr(acceptance, "_residual", lambda p_BV, drafted_B, q_BV: p_BV)
+    assert smallest_p_value(rounds(q, verify)) < 1e-12
+
+
+def test_a_draft_equal_to_the_policy_is_always_accepted():
+    p = torch.softmax(torch.randn(500, 4, 7, generator=generator(1)), -1)
+    drafted = draw(p[:, :3].contiguous(), generator(2))
+    assert verify(drafted, p[:, :3], p, generator(3)).num_accepted_B.eq(3).all()
+
+
+def test_expected_acceptance_is_the_overlap():
+    accepted = (rounds(Q, verify)[:, 1] >= 0).double().mean().item()
+    overlap = torch.minimum(P[0], Q[0]).sum().item()
+    assert accepted == pytest.approx(overlap, abs=4 * (0.25 / NUM_TRIALS) ** 0.5)
+
+
+def test_greedy_keeps_the_matching_prefix_and_emits_the_argmax():
+    argmax = torch.tensor([[2, 0, 1], [3, 3, 0]])
+    p = torch.nn.functional.one_hot(argmax, 4).float()
+    verdict = verify(torch.tensor([[2, 1], [3, 3]]), None, p, generator())
+    assert verdict.num_accepted_B.tolist() == [1, 2]
+    assert verdict.next_token_B.tolist() == [0, 0]
+
+
+def test_no_draft_is_a_plain_draw():
+    verdict = verify(torch.zeros(3, 0, dtype=torch.long), None, torch.eye(4)[None, [2]].expand(3, 1, 4), generator())
+    assert verdict.num_accepted_B.tolist() == [0, 0, 0]
+    assert verdict.next_token_B.tolist() == [2, 2, 2]
+
+
+def test_equal_seeds_give_equal_rounds():
+    assert torch.equal(rounds(Q, verify, seed=4), rounds(Q, verify, seed=4))
+    assert not torch.equal(rounds(Q, verify, seed=4), rounds(Q, verify, seed=5))
