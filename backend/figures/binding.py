@@ -19,3 +19,73 @@ Several runs: the main traces are repeated for each run, in the order trace by t
 where the trace sets them, `legendgroup` becomes the run's label, and `offsetgroup` too on bars.
 `layout.meta` = {"empty": "..."} says what to show in words while no trace has a point.
 """
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Columns = Mapping[str, Any]
+"""One series as SeriesColumns in JSON."""
+RunSeries = Mapping[str, Columns]
+"""Series of one run by name."""
+Json = dict[str, Any]
+
+
+def bind(template: Json, runs: Mapping[str, RunSeries], run_colors: Sequence[str]) -> Json:
+    """The figure of one run or of several (by label) from a template; neither is changed."""
+    if len(runs) == 1:
+        (series,) = runs.values()
+        return {**template, "data": [_bound(trace, series) for trace in template["data"]]}
+    colors = {label: run_colors[index % len(run_colors)] for index, label in enumerate(runs)}
+    data = []
+    for trace in template["data"]:
+        if "meta" not in trace:
+            data.append(trace)
+        elif trace["meta"].get("is_main", True):
+            data += [_bound(_of_run(trace, label, colors[label]), series) for label, series in runs.items()]
+    return {**template, "data": data}
+
+
+def series_names(template: Json) -> list[str]:
+    """Names of all series that a template needs, each once."""
+    metas = [trace["meta"] for trace in template["data"] if "meta" in trace]
+    names = [meta[key] for meta in metas for key in ("series", "times_series") if key in meta]
+    return list(dict.fromkeys(names))
+
+
+def _of_run(trace: Json, label: str, color: str) -> Json:
+    colored = {key: {**trace[key], "color": color} for key in ("line", "marker") if "color" in trace.get(key, {})}
+    group = {"legendgroup": label} | ({"offsetgroup": label} if trace.get("type") == "bar" else {})
+    return {**trace, **colored, **group, "name": f"{label} · {trace['name']}"}
+
+
+def _bound(trace: Json, series: RunSeries) -> Json:
+    if "meta" not in trace:
+        return trace
+    x, y = _points(trace["meta"], series)
+    return {**trace, "x": x, "y": y, "visible": bool(x)}
+
+
+def _points(meta: Json, series: RunSeries) -> tuple[list[int], list[float | None]]:
+    columns = series.get(meta["series"])
+    if columns is None:
+        return [], []
+    values = zip(columns["step"], columns[meta.get("field", "value")], strict=True)
+    if "times_series" not in meta:
+        points = [(step, _transformed(meta, value, 1.0)) for step, value in values]
+    else:
+        other = series.get(meta["times_series"], {"step": [], "value": []})
+        others = dict(zip(other["step"], other["value"], strict=True))
+        points = [(step, _transformed(meta, value, others[step])) for step, value in values if step in others]
+    return [step for step, _ in points], [y for _, y in points]
+
+
+def _transformed(meta: Json, value: float | None, other: float | None) -> float | None:
+    if value is None or other is None:
+        return None
+    power = meta.get("power", 1)
+    try:
+        y = meta.get("factor", 1) * ((value if power == 1 else math.pow(value, power)) * other) + meta.get("offset", 0)
+    except (ValueError, OverflowError):  # a power that is not real, or too large
+        return None
+    return float(y) if math.isfinite(y) else None

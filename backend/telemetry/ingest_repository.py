@@ -80,8 +80,7 @@ def advance_marks(session: Session, run_id: UUID, marks: Mapping[tuple[int, str]
     ]
     if rows:
         statement = insert(EmitterMark)
-        key = EmitterMark.__table__.primary_key
-        session.execute(statement.on_conflict_do_update(key, set_={"seq": statement.excluded.seq}), rows)
+        session.execute(statement.on_conflict_do_update("pk_emitter_mark", set_={"seq": statement.excluded.seq}), rows)
 
 
 def insert_points(

@@ -46,9 +46,9 @@ def append_log(
     session: Session,
     run_id: UUID,
     attempt: int,
-    *,
     level: Literal["debug", "info", "warning", "error"],
     message: str,
+    *,
     emitter: str = "control/0",
     time: datetime | None = None,
 ) -> None:

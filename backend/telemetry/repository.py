@@ -86,7 +86,7 @@ def list_buckets(
 ) -> Sequence[Row[str, str, str, str, str, str, int]]:
     """For each series that has points: name and, as JSON texts, its columns."""
     parameters = {"run_id": run_id, "names": list(names), "width": width, "from_step": from_step}
-    return session.execute(_BUCKETS, parameters).all()  # type: ignore[return-value]
+    return session.execute(_BUCKETS, parameters).all()
 
 
 def list_sample_steps(session: Session, run_id: UUID) -> list[int]:

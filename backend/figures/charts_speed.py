@@ -1,0 +1,91 @@
+"""Is it faster, and where does the time go? Charts of speedup, step time and set-up."""
+
+import plotly.graph_objects as go
+
+from backend.figures.elements import Chart, Trace, band, chart_figure, horizontal, line, line_with_envelope, reference
+from backend.figures.palette import PALETTE, STAGES
+
+GENERATION, STEP = PALETTE["speedup_generation"], PALETTE["speedup_step"]
+
+
+def speed() -> list[Chart]:
+    """Charts of the group Speed."""
+    return [_speedup(), _step_time()]
+
+
+def set_up() -> list[Chart]:
+    """Charts of the group Set-up."""
+    return [_warm_up()]
+
+
+def _speedup() -> Chart:
+    low, high = {"series": "speedup/generation_low_ratio"}, {"series": "speedup/generation_high_ratio"}
+    traces = [
+        *band(low, high, GENERATION, "generation"),
+        line("speedup/generation_ratio", "generation", GENERATION, marker={"size": 6}, legendgroup="generation"),
+        line("speedup/step_ratio", "step", STEP, marker={"size": 6}),
+        reference("speedup/bound_ratio", "bound on step"),
+    ]
+    return Chart(
+        "speedup",
+        "Speedup over autoregressive generation",
+        "Speed",
+        "Measured by generating some prompts both ways on the same engine, with the 95 % interval. Above 1 speculation "
+        "pays; the bound is what the acceptance length allows for a whole step.",
+        "Appears after the first speedup probe.",
+        chart_figure(
+            traces,
+            "times faster",
+            yaxis={"ticksuffix": "x", "autorangeoptions": {"include": [0.9, 1.1]}},
+            shapes=[horizontal(1)],
+        ),
+    )
+
+
+def _step_time() -> Chart:
+    stages: list[Trace] = [
+        go.Bar(
+            name=stage,
+            marker={"color": color, "line": {"width": 0}},
+            meta={"series": f"time/{stage}_s", "is_main": stage == "generation"},
+        )
+        for stage, color in STAGES.items()
+    ]
+    outline = go.Bar(
+        name="generation without speculation",
+        yaxis="y2",
+        marker={"color": "rgba(0,0,0,0)", "line": {"color": GENERATION, "width": 1.5}},
+        meta={"series": "time/generation_s", "times_series": "speedup/generation_ratio", "is_main": False},
+    )
+    ghost_axis = {"overlaying": "y", "matches": "y", "showticklabels": False, "showgrid": False, "hoverformat": ".3~r"}
+    return Chart(
+        "step_time",
+        "Step time by stage, seconds",
+        "Speed",
+        "Wall time of each step, stage by stage. The outline is what generation alone would have taken without "
+        "speculation, where a probe measured it.",
+        "Appears after the first step.",
+        chart_figure(
+            [*stages, outline],
+            "seconds",
+            barmode="stack",
+            bargap=0.12,
+            yaxis={"rangemode": "tozero"},
+            yaxis2=ghost_axis,
+        ),
+    )
+
+
+def _warm_up() -> Chart:
+    traces = [
+        *line_with_envelope("warm_up/loss_nats", "policy", PALETTE["warm_up"]),
+        *line_with_envelope("draft_pretraining/loss_nats", "draft head", PALETTE["draft_loss"]),
+    ]
+    return Chart(
+        "warm_up",
+        "Loss of the set-up, nats",
+        "Set-up",
+        "Supervised warm-up of the policy, then pretraining of the draft head on the policy's own rollouts.",
+        "Appears during the warm-up; a policy taken from the cache needs none.",
+        chart_figure(traces, "nats per token", x_title="set-up step"),
+    )
