@@ -93,7 +93,7 @@ class RayService:
         self.end_leftovers()
 
     def end_leftovers(self) -> None:
-        """Kills what outlived its Ray: its own servers after a kill -9, and jobs, which run in sessions of their own."""
+        """Kills what outlived its Ray: its servers after a kill -9, and jobs, which run in sessions of their own."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get("RAY_AUTH_TOKEN_PATH") == str(self.token_path):

@@ -55,7 +55,7 @@ class Child:
 
 
 class Supervisor:
-    """One installation on this machine. `start`, then `watch` until told to stop, then `stop`. Needs the home's lock."""
+    """One installation on this machine: `start`, `watch` until told to stop, `stop`. Its user holds the home's lock."""
 
     def __init__(self, home: Home, plan: Plan, report: Report) -> None:
         self._home = home

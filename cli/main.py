@@ -1,0 +1,50 @@
+"""The `foredeck` command."""
+
+import os
+import sys
+
+import typer
+
+from cli import access, machine, runs
+from cli.errors import CommandError, ExitCode
+from cli.output import print_error
+
+
+def _end(result: int | None) -> None:
+    raise typer.Exit(int(result or 0))
+
+
+app = typer.Typer(
+    name="foredeck",
+    help="Control plane for RL post-training with lossless speculative rollouts.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    result_callback=_end,
+)
+runs.register(app)
+machine.register(app)
+access.register(app)
+
+
+def main() -> None:
+    """Runs the command and ends with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code; errors are printed, as JSON when --json is among the arguments."""
+    try:
+        app(arguments, prog_name="foredeck")
+    except SystemExit as end:
+        return int(end.code or 0)
+    except CommandError as error:
+        print_error(error, "--json" in arguments)
+        return error.code
+    except BrokenPipeError:  # `foredeck logs RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.SUCCEEDED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What people read: tables, problems, numbers."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from cli.errors import CommandError
+from cli.schemas import LogLine, Run, RunSummary
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+STATUS_STYLES = {
+    "queued": "dim",
+    "dispatching": "blue",
+    "running": "blue",
+    "lost": "yellow",
+    "succeeded": "green",
+    "failed": "red",
+    "stopped": "bright_black",
+}
+LEVEL_STYLES = {"debug": "dim", "info": "", "warning": "yellow", "error": "red"}
+
+
+def print_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
+    """One JSON document on standard output."""
+    if isinstance(value, BaseModel):
+        plain: Any = value.model_dump(mode="json")
+    elif isinstance(value, dict):
+        plain = value
+    else:
+        plain = [item.model_dump(mode="json") for item in value]
+    print(json.dumps(plain, indent=2, ensure_ascii=False))
+
+
+def print_error(error: CommandError, is_json: bool = False) -> None:
+    """The message, and below it each field with its value and the mend."""
+    if is_json:
+        print(json.dumps({"error": str(error), "code": int(error.code), "problem": error.problem}, indent=2))
+        return
+    problems = (error.problem or {}).get("errors") or []
+    if not problems:
+        errors.print(Text.assemble(("Error: ", "bold red"), str(error)))
+        return
+    errors.print(Text.assemble(("Error: ", "bold red"), f"{len(problems)} things to mend"))
+    for problem in problems:
+        errors.print(_problem_line(problem))
+
+
+def _problem_line(problem: dict[str, Any]) -> Text:
+    pointer = problem.get("pointer")
+    field = pointer.removeprefix("/").replace("/", ".") if pointer else problem.get("parameter") or "request"
+    value = problem.get("value")
+    given = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
+    return Text.assemble("  ", (field, "bold"), given, ": ", str(problem.get("detail")))
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Three significant digits; a dash for what was not measured."""
+    return "-" if value is None else f"{value:.3g}{unit}"
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def memory(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:.0f} MB"
+
+
+def status_text(status: str) -> Text:
+    return Text(status, style=STATUS_STYLES.get(status, ""))
+
+
+def run_duration_s(run: RunSummary) -> float | None:
+    if run.started_at is None:
+        return None
+    return ((run.ended_at or datetime.now(UTC)) - run.started_at).total_seconds()
+
+
+def runs_table(runs: Sequence[RunSummary]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column, justify in (
+        ("ID", "left"), ("Name", "left"), ("Status", "left"), ("Step", "right"), ("Reward", "right"),
+        ("Accept. length", "right"), ("Gen. speedup", "right"), ("Validation", "right"), ("Took", "right"),
+    ):  # fmt: skip
+        table.add_column(column, justify=justify, header_style="bold", no_wrap=column == "ID")  # type: ignore[arg-type]
+    for run in runs:
+        table.add_row(
+            str(run.id)[:8],
+            escape(run.name),
+            status_text(run.status),
+            f"{run.step}/{run.num_steps}",
+            number(run.reward),
+            number(run.acceptance_length),
+            number(run.generation_speedup, "x"),
+            percent(run.validation_accuracy),
+            duration(run_duration_s(run)),
+        )
+    return table
+
+
+def run_table(run: Run) -> Table:
+    """One run, a line a fact."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    facts: list[tuple[str, str | Text]] = [
+        ("Run", Text(f"{run.name}  ({run.id})")),
+        ("Status", Text.assemble(status_text(run.status), f"  {run.status_reason}")),
+        ("Cluster", Text(run.cluster)),
+        ("Step", f"{run.step}/{run.num_steps}" + (f", now {run.stage}" if run.stage and not run.is_ended else "")),
+        ("Took", duration(run_duration_s(run))),
+        *measurements(run),
+        ("Configuration", Text(f"SHA-256 {run.config_sha256[:12]}")),
+    ]
+    if run.labels:
+        facts.append(("Labels", Text(", ".join(f"{key}: {value}" for key, value in run.labels.items()))))
+    facts += [(f"Attempt {attempt.number}", Text(_attempt(attempt))) for attempt in run.attempts]
+    for name, value in facts:
+        table.add_row(name, value)
+    return table
+
+
+def _attempt(attempt: Any) -> str:
+    resumed = f" from step {attempt.resumed_from_step}" if attempt.resumed_from_step is not None else ""
+    return f"{attempt.outcome or 'going on'}{resumed}" + (f": {attempt.error}" if attempt.error else "")
+
+
+def measurements(run: Run) -> list[tuple[str, str]]:
+    """The four figures that say whether it learns, accepts, is faster and still exact."""
+    latest = run.latest
+    low, high = latest.get("speedup/generation_low_ratio"), latest.get("speedup/generation_high_ratio")
+    distance, p_value = number(latest.get("lossless/ks_distance")), number(latest.get("lossless/ks_p_value"))
+    interval = f" (95 % interval {low:.2f} to {high:.2f})" if low is not None and high is not None else ""
+    return [
+        ("Reward", number(latest.get("reward/train_mean"))),
+        ("Validation accuracy", percent(latest.get("validation/accuracy_fraction"))),
+        ("Acceptance length", number(latest.get("rollout/acceptance_length_tokens"))),
+        ("Generation speedup", number(latest.get("speedup/generation_ratio"), "x") + interval),
+        ("Step speedup", number(latest.get("speedup/step_ratio"), "x")),
+        ("Losslessness", f"KS distance {distance}, p = {p_value}"),
+    ]
+
+
+def log_text(line: LogLine) -> Text:
+    """A line as it is: control characters, which could drive the terminal, are shown and not obeyed."""
+    message = "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in line.message)
+    clock = line.time.astimezone().strftime("%H:%M:%S")
+    return Text.assemble((f"{clock} ", "dim"), (message, LEVEL_STYLES.get(line.level, "")))

@@ -1,0 +1,129 @@
+"""A run's progress on a terminal, or one line a change where there is none."""
+
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from cli.client import Client, Unreachable
+from cli.errors import CommandError, ExitCode
+from cli.output import log_text, number, percent, run_table
+from cli.schemas import Run
+
+POLL_S = 1.0
+PATIENCE_S = 120.0
+"""A service that does not answer for longer is given up; the run goes on without it."""
+EXIT_CODES = {"succeeded": ExitCode.SUCCEEDED, "failed": ExitCode.FAILED, "stopped": ExitCode.STOPPED}
+
+
+def describe(run: Run) -> str:
+    """What it does now and how it does, in one line."""
+    if run.stage is None or run.status != "running":
+        return run.status_reason or run.status
+    share = "" if run.stage_progress_fraction is None else f" {percent(run.stage_progress_fraction)}"
+    latest = run.latest
+    figures = [
+        f"{title} {number(latest.get(name), unit)}"
+        for title, name, unit in (
+            ("reward", "reward/train_mean", ""),
+            ("acceptance", "rollout/acceptance_length_tokens", ""),
+            ("speedup", "speedup/generation_ratio", "x"),
+        )
+        if latest.get(name) is not None
+    ]
+    return ", ".join([f"{run.stage.replace('_', ' ')}{share}", *figures])
+
+
+@dataclass
+class Follower:
+    """Waits for a run's end, and shows its way there on `console`."""
+
+    client: Client
+    console: Console
+    timeout_s: float | None = None
+    is_quiet: bool = False
+    _silent_since: float | None = field(default=None, init=False)
+
+    def until_ended(self, run: Run) -> Run:
+        """Raises CommandError of code TIMEOUT when time is up; the run goes on."""
+        deadline = None if self.timeout_s is None else time.monotonic() + self.timeout_s
+        if self.is_quiet or not self.console.is_terminal:
+            return self._in_lines(run, deadline)
+        with _bar(self.console) as bar:
+            task = bar.add_task("", total=run.num_steps)
+            while True:
+                done = run.num_steps if run.status == "succeeded" else max(0, run.step - 1)
+                bar.update(task, completed=done, description=describe(run))
+                if run.is_ended:
+                    return run
+                run = self._next(run, deadline)
+
+    def _in_lines(self, run: Run, deadline: float | None) -> Run:
+        shown: tuple[object, ...] = ()
+        while True:
+            now = (run.status, run.stage if run.step == 0 else None, run.step)
+            if now != shown and not self.is_quiet:
+                self.console.print(f"[{run.step}/{run.num_steps}] {describe(run)}", markup=False)
+            shown = now
+            if run.is_ended:
+                return run
+            run = self._next(run, deadline)
+
+    def _next(self, run: Run, deadline: float | None) -> Run:
+        left_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
+        if left_s <= 0:
+            raise CommandError(
+                f"{run.name} has not ended within {self.timeout_s:.0f} s. It goes on: `foredeck show {run.id}`.",
+                ExitCode.TIMEOUT,
+            )
+        try:
+            run = self.client.wait(run.id, left_s)
+            self._silent_since = None
+        except CommandError as error:
+            self._bear(error)
+            time.sleep(left_s)
+        return run
+
+    def _bear(self, error: CommandError) -> None:
+        """A service that restarts is no reason to give up on a run."""
+        if error.code is not ExitCode.INFRASTRUCTURE:
+            raise error
+        now = time.monotonic()
+        self._silent_since = self._silent_since or now
+        if now - self._silent_since > PATIENCE_S:
+            raise error
+
+
+def finish(console: Console, run: Run) -> ExitCode:
+    """Prints the summary; returns what the command exits with."""
+    console.print()
+    console.print(run_table(run))
+    return EXIT_CODES.get(run.status, ExitCode.INFRASTRUCTURE)
+
+
+def follow_log(client: Client, console: Console, run: Run, after: int = 0) -> Run:
+    """Prints the log as it grows, across interruptions, until the run has ended."""
+    silent_since = time.monotonic()
+    while True:
+        try:
+            for line in client.follow_log(run.id, after):
+                console.print(log_text(line), soft_wrap=True)
+                after, silent_since = line.id, time.monotonic()
+            return client.get(run.id)
+        except Unreachable:
+            if time.monotonic() - silent_since > PATIENCE_S:
+                raise
+            time.sleep(POLL_S)
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        refresh_per_second=4,
+    )

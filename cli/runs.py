@@ -1,0 +1,181 @@
+"""Commands about runs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import overrides
+from cli.client import Client
+from cli.errors import CommandError, ExitCode
+from cli.output import console, errors, log_text, print_json, run_table, runs_table
+from cli.progress import Follower, finish, follow_log
+from cli.schemas import Run
+
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id, start of an id, or name.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the configuration: grpo.num_steps=20.")
+]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the new run.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its result.")]
+Follow = Annotated[bool, typer.Option("--follow", help="Print its log until it ends; implies --wait.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("launch")(launch)
+    app.command("runs")(list_runs)
+    app.command("show")(show)
+    app.command("logs")(logs)
+    app.command("wait")(wait)
+    app.command("stop")(stop)
+    app.command("clone")(clone)
+
+
+def launch(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run configuration: see examples/.")],
+    assignments: Assignments = None,
+    name: Name = None,
+    labels: Annotated[list[str] | None, typer.Option("--label", metavar="KEY=VALUE")] = None,
+    cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
+    max_attempts: Annotated[int, typer.Option(min=1, help="Starts at most, each from the last checkpoint.")] = 3,
+    wait: Wait = False,
+    follow: Follow = False,
+    timeout: Timeout = None,
+    is_json: Json = False,
+) -> int:
+    """Launch a run."""
+    own_name, config = overrides.read_file(file)
+    body = {
+        "name": name or own_name,
+        "config": overrides.merged(config, overrides.parse(assignments or [])),
+        "labels": _labels(labels or []),
+        "cluster": cluster,
+        "max_attempts": max_attempts,
+    }
+    with Client.from_environment() as client:
+        return _launched(client, client.launch(body), wait=wait, follow=follow, timeout=timeout, is_json=is_json)
+
+
+def clone(
+    *,
+    run: RunName,
+    assignments: Assignments = None,
+    name: Name = None,
+    wait: Wait = False,
+    follow: Follow = False,
+    timeout: Timeout = None,
+    is_json: Json = False,
+) -> int:
+    """Launch a run like another, with changes."""
+    body: dict[str, Any] = {"overrides": overrides.parse(assignments or [])}
+    if name is not None:
+        body["name"] = name
+    with Client.from_environment() as client:
+        return _launched(
+            client, client.clone(client.find(run), body), wait=wait, follow=follow, timeout=timeout, is_json=is_json
+        )
+
+
+def _launched(client: Client, run: Run, *, wait: bool, follow: bool, timeout: float | None, is_json: bool) -> int:
+    if not (wait or follow):
+        if is_json:
+            print_json(run)
+        else:
+            console.print(f"Launched {run.name}: {run.id}\n{client.url}/runs/{run.id}", markup=False)
+        return ExitCode.SUCCEEDED
+    return _until_ended(client, run, follow, timeout, is_json)
+
+
+def _until_ended(client: Client, run: Run, follow: bool, timeout: float | None, is_json: bool) -> int:
+    if not is_json:
+        console.print(f"{run.name}: {client.url}/runs/{run.id}", markup=False)
+    # Progress goes to standard error, so that the output is the result alone.
+    ended = (
+        follow_log(client, errors if is_json else console, run)
+        if follow
+        else Follower(client, errors, timeout, is_quiet=is_json).until_ended(run)
+    )
+    if is_json:
+        print_json(ended)
+    return finish(errors if is_json else console, ended)
+
+
+def list_runs(
+    limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
+    status: Annotated[str | None, typer.Option(help="Comma-separated: running,queued.")] = None,
+    search: Annotated[str | None, typer.Option(help="Part of the name or notes.")] = None,
+    is_json: Json = False,
+) -> None:
+    """List runs, newest first."""
+    with Client.from_environment() as client:
+        page = client.page(limit=limit, status=status, search=search)
+    if is_json:
+        print_json(page.items)
+    elif page.items:
+        console.print(runs_table(page.items))
+    else:
+        console.print("No runs. Launch one: foredeck launch examples/arithmetic-eagle3.yaml --wait")
+
+
+def show(run: RunName, is_json: Json = False) -> None:
+    """Show a run: status, figures, attempts."""
+    with Client.from_environment() as client:
+        found = client.get(client.find(run))
+    if is_json:
+        print_json(found)
+    else:
+        console.print(run_table(found))
+
+
+def logs(
+    *,
+    run: RunName,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print lines as they come, until it ends.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=2000, help="Newest lines.")] = 200,
+    level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    search: Annotated[str | None, typer.Option(help="Lines that hold this text.")] = None,
+    is_json: Json = False,
+) -> None:
+    """Print a run's log."""
+    with Client.from_environment() as client:
+        run_id = client.find(run)
+        page = client.log(run_id, limit, level, search)
+        if is_json:
+            print_json(page.items)
+            return
+        for line in page.items:
+            console.print(log_text(line), soft_wrap=True)
+        if follow:
+            follow_log(client, console, client.get(run_id), page.last_id or 0)
+
+
+def wait(run: RunName, timeout: Timeout = None, follow: Follow = False, is_json: Json = False) -> int:
+    """Wait for a run's end and exit with its result."""
+    with Client.from_environment() as client:
+        return _until_ended(client, client.get(client.find(run)), follow, timeout, is_json)
+
+
+def stop(run: RunName, wait: Wait = False, timeout: Timeout = None, is_json: Json = False) -> int:
+    """Stop a run."""
+    with Client.from_environment() as client:
+        stopping = client.stop(client.find(run))
+        if wait:
+            stopping = Follower(client, errors, timeout, is_quiet=is_json).until_ended(stopping)
+    if is_json:
+        print_json(stopping)
+    else:
+        console.print(f"{stopping.name}: {stopping.status}. {stopping.status_reason}", markup=False)
+    return ExitCode.SUCCEEDED
+
+
+def _labels(pairs: list[str]) -> dict[str, str]:
+    labels = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise CommandError(f"--label {pair}: write key=value.")
+        labels[key] = value
+    return labels

@@ -1,0 +1,90 @@
+"""What the command line reads of the service's answers; anything else in them is left alone."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RunSummary(Answer):
+    """A run in a list."""
+
+    id: UUID
+    name: str
+    status: str
+    status_reason: str = ""
+    is_ended: bool
+    cluster: str
+    stage: str | None = None
+    step: int
+    num_steps: int
+    stage_progress_fraction: float | None = None
+    current_attempt: int
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    reward: float | None = None
+    acceptance_length: float | None = None
+    generation_speedup: float | None = None
+    validation_accuracy: float | None = None
+
+
+class Attempt(Answer):
+    """One try at a run."""
+
+    number: int
+    outcome: str | None = None
+    error: str | None = None
+    resumed_from_step: int | None = None
+
+
+class Run(RunSummary):
+    """A run with everything."""
+
+    config: dict[str, Any]
+    config_sha256: str
+    labels: dict[str, str] = {}
+    notes: str = ""
+    eta_s: float | None = None
+    latest: dict[str, float | None] = {}
+    attempts: list[Attempt] = []
+    last_checkpoint_step: int | None = None
+
+
+class RunPage(Answer):
+    items: list[RunSummary]
+    next_cursor: str | None = None
+
+
+class LogLine(Answer):
+    """One line of a run's log."""
+
+    id: int
+    attempt: int
+    emitter: str
+    time: datetime
+    level: str
+    message: str
+
+
+class LogPage(Answer):
+    items: list[LogLine]
+    last_id: int | None = None
+
+
+class LoginLink(Answer):
+    url: str
+    expires_at: datetime
+
+
+class CreatedToken(Answer):
+    id: UUID
+    name: str
+    scopes: list[str]
+    token: str
+    expires_at: datetime | None = None
