@@ -4,6 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import HTMLResponse
 
 from backend.auth.guard import Reader
 from backend.deps import SessionDep
@@ -27,10 +28,12 @@ def get_template(name: str, _: Reader) -> Response:
     return Response(service.template_json(name), media_type="application/json")
 
 
-@router.get("/runs/{run_id}/figures/{name}.html", response_class=Response)
-def get_figure_html(run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
+@router.get("/runs/{run_id}/figures/{name}.html", response_class=HTMLResponse)
+def get_figure_html(
+    run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000
+) -> HTMLResponse:
     """A chart of a run as a page that stands alone."""
-    return Response(service.figure_html(session, run_id, name, max_points), media_type="text/html")
+    return HTMLResponse(service.figure_html(session, run_id, name, max_points))
 
 
 @router.get("/runs/{run_id}/figures/{name}", response_model=FigureJson)

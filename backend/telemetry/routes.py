@@ -4,6 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from backend.auth.guard import Ingester, Reader
 from backend.deps import DatabaseDep, SessionDep
@@ -69,7 +70,7 @@ def get_logs(run_id: UUID, _: Reader, session: SessionDep, query: Annotated[LogQ
     return service.logs(session, run_id, query)
 
 
-@router.get("/runs/{run_id}/logs/stream", response_class=EventStream, responses=_SSE)
+@router.get("/runs/{run_id}/logs/stream", response_class=StreamingResponse, responses=_SSE)
 def stream_logs(
     run_id: UUID,
     _: Reader,
@@ -85,7 +86,7 @@ def stream_logs(
     return EventStream(follow_log(hub_of(request.app), run_id, start))
 
 
-@router.get("/stream", response_class=EventStream, responses=_SSE)
+@router.get("/stream", response_class=StreamingResponse, responses=_SSE)
 def stream(
     _: Reader,
     request: Request,
