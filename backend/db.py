@@ -23,6 +23,7 @@ class Database:
     """A pool of connections and the one way to a transaction."""
 
     def __init__(self, settings: Settings) -> None:
+        self.redis_url = settings.redis_url
         self.engine: Engine = create_engine(
             settings.database_url,
             pool_size=settings.database_pool_size,
@@ -40,7 +41,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """A session that commits when the block ends well and rolls back when it raises; then runs the hooks."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        with Session(self.engine, expire_on_commit=False, info={"redis_url": self.redis_url}) as session:
             with session.begin():
                 yield session
             _run_hooks(session)

@@ -1,25 +1,26 @@
 """The HTTP service."""
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
 from backend import dashboard, errors, health, logs
-from backend.auth.guard import Reader, refuse_open_routes, require
+from backend.auth.guard import Reader, refuse_open_routes
 from backend.auth.routes import router as auth_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
+from backend.figures.routes import router as figures_router
 from backend.launcher.fallback import Fallback
 from backend.middleware import RequestContext
 from backend.runs.config_routes import router as config_router
 from backend.runs.routes import router as runs_router
 from backend.settings import Settings, load
+from backend.telemetry.routes import router as telemetry_router
 
 PREFIX = "/api/v1"
 
@@ -59,12 +60,16 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI) -> None:
-    for name in ("backend.telemetry.routes", "backend.figures.routes"):
-        try:
-            app.include_router(import_module(name).router, dependencies=[Depends(require("read"))])
-        except ImportError as error:
-            print(name, error, file=sys.stderr)
-    for router in (health.router, auth_router, config_router, runs_router, clusters_router, _documents(app)):
+    routers = (
+        health.router,
+        auth_router,
+        config_router,
+        runs_router,
+        clusters_router,
+        telemetry_router,
+        figures_router,
+    )
+    for router in (*routers, _documents(app)):
         app.include_router(router, prefix=PREFIX)
 
 
@@ -78,8 +83,6 @@ def _documents(app: FastAPI) -> APIRouter:
 
     @router.get("/docs")
     def docs(_: Reader) -> HTMLResponse:
-        from fastapi.openapi.docs import get_swagger_ui_html
-
         return get_swagger_ui_html(openapi_url=f"{PREFIX}/openapi.json", title="Foredeck API")
 
     return router

@@ -58,11 +58,12 @@ class _Recorder:
     """Adds the headers to the answer and remembers its status."""
 
     def __init__(self, send: Send, request_id: str) -> None:
-        self.send, self.request_id, self.status = send, request_id, None
+        self.send, self.request_id = send, request_id
+        self.status: int | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status: int | None = message["status"]
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-ID"] = self.request_id
             for name, value in SECURITY_HEADERS.items():

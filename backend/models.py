@@ -315,7 +315,7 @@ class AuditEntry(Base):
 
 
 class PeriodicJob(Base):
-    """When a periodic job last began. Whoever moves it forward does the job: beat's task, or a process that stands in."""
+    """When a periodic job last began. Whoever moves it forward does the job: beat's task, or one that stands in."""
 
     __tablename__ = "periodic_job"
 

@@ -8,6 +8,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.orm import Session
 
 from backend.auth import service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
@@ -41,9 +42,7 @@ def authenticate(
     return principal
 
 
-def _find(
-    session: service.Session, bearer: HTTPAuthorizationCredentials | None, secret: str | None
-) -> Principal | None:
+def _find(session: Session, bearer: HTTPAuthorizationCredentials | None, secret: str | None) -> Principal | None:
     if bearer is not None:
         return service.principal_of_token(session, bearer.credentials)
     return service.principal_of_session(session, secret) if secret else None
@@ -70,7 +69,8 @@ Admin = Annotated[Principal, Depends(require("admin"))]
 
 def guarding_scopes(dependant: Dependant) -> set[str]:
     """The scopes that a route asks for, found in its tree of dependencies."""
-    scopes = {dependant.call.scope} if hasattr(dependant.call, "scope") else set()
+    scope = getattr(dependant.call, "scope", None)
+    scopes = {scope} if scope else set()
     return scopes.union(*(guarding_scopes(child) for child in dependant.dependencies))
 
 

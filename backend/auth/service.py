@@ -1,17 +1,144 @@
 """Rules of authentication."""
 
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from uuid import UUID
+
 from sqlalchemy.orm import Session
 
-from backend.auth.identity import Principal
+from backend.auth import audit, repository, secrets
+from backend.auth.identity import CSRF_HEADER, USER_SCOPES, Principal, effective_scopes
+from backend.auth.schemas import LoginLinkRead, SessionRead, TokenCreate, TokenCreated, TokenRead, UserRead
+from backend.errors import ApiError, ProblemError, invalid, not_found
+from backend.models import ApiToken, User
+from backend.settings import Settings
 
 
 def principal_of_token(session: Session, token: str) -> Principal | None:
-    raise RuntimeError
+    """The token's caller; None when it is unknown, wrong, expired or revoked, without telling which."""
+    parts = secrets.split_token(token)
+    row = repository.get_live_token(session, parts[0]) if parts else None
+    if parts is None or row is None or not secrets.is_equal(secrets.sha256(parts[1]), row.secret_sha256):
+        return None
+    if row.last_used_at is None or row.last_used_at < datetime.now(UTC) - repository.LAST_USED_PRECISION:
+        repository.touch_token(session, row)
+    name = f"run:{row.run_id}" if row.run_id else f"token:{row.name}"
+    return Principal(name, effective_scopes(row.scopes), user_id=row.user_id, run_id=row.run_id)
 
 
 def principal_of_session(session: Session, secret: str) -> Principal | None:
-    raise RuntimeError
+    """The browser session's user; None when the session is unknown or over."""
+    found = repository.get_browser_session(session, secrets.sha256(secret))
+    if found is None:
+        return None
+    browser, user = found
+    return Principal(f"user:{user.name}", USER_SCOPES, user_id=user.id, csrf_token=browser.csrf_token)
 
 
 def check_csrf(principal: Principal, given: str | None) -> None:
-    raise RuntimeError
+    """Refuses a change that a foreign page could have sent with the browser's cookie."""
+    if not principal.csrf_token or not secrets.is_equal(principal.csrf_token, given or ""):
+        detail = f"Send the csrf_token of GET /api/v1/session in the header {CSRF_HEADER}."
+        raise ApiError(HTTPStatus.FORBIDDEN, detail)
+
+
+def log_in(session: Session, code: str, lifetime_s: int) -> tuple[str, SessionRead]:
+    """(secret for the cookie, what the page needs)."""
+    user = repository.use_login_link(session, secrets.sha256(code))
+    if user is None:
+        detail = "This login link was used before or has expired. Make a new one with `foredeck login`."
+        raise ApiError(HTTPStatus.UNAUTHORIZED, detail)
+    secret, csrf_token = secrets.new_secret(), secrets.new_secret()
+    lifetime = timedelta(seconds=lifetime_s)
+    repository.insert_browser_session(session, secrets.sha256(secret), csrf_token, user.id, lifetime)
+    audit.record(session, f"user:{user.name}", "session.create", user.id)
+    return secret, SessionRead(user=UserRead.model_validate(user), csrf_token=csrf_token)
+
+
+def read_session(session: Session, principal: Principal) -> SessionRead:
+    user = repository.get_user(session, principal.user_id) if principal.user_id else None
+    if user is None or principal.csrf_token is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, "This caller has a token, not a browser session.")
+    return SessionRead(user=UserRead.model_validate(user), csrf_token=principal.csrf_token)
+
+
+def log_out(session: Session, secret: str | None) -> None:
+    if secret:
+        repository.delete_browser_session(session, secrets.sha256(secret))
+
+
+def make_login_link(session: Session, settings: Settings, principal: Principal) -> LoginLinkRead:
+    """A link for the caller's own user, or for the first user when a token without one asks."""
+    user = repository.get_user(session, principal.user_id) if principal.user_id else None
+    link = login_link_of(session, settings, user or repository.ensure_user(session, FIRST_USER))
+    audit.record(session, principal, "login_link.create", principal.user_id or FIRST_USER)
+    return link
+
+
+FIRST_USER = "admin"
+
+
+def login_link_of(session: Session, settings: Settings, user: User) -> LoginLinkRead:
+    code = secrets.new_secret()
+    lifetime = timedelta(seconds=settings.login_link_lifetime_s)
+    link = repository.insert_login_link(session, secrets.sha256(code), user.id, lifetime)
+    # Behind the #, the code is neither sent to nor logged by any server on the way.
+    return LoginLinkRead(url=f"{settings.public_url}/login#code={code}", expires_at=link.expires_at)
+
+
+def list_tokens(session: Session) -> list[TokenRead]:
+    return [TokenRead.model_validate(token) for token in repository.list_user_tokens(session)]
+
+
+def create_token(session: Session, body: TokenCreate, principal: Principal) -> TokenCreated:
+    if body.expires_at is not None and body.expires_at <= datetime.now(UTC):
+        raise invalid(
+            [ProblemError(pointer="/expires_at", detail="must lie in the future", value=str(body.expires_at))]
+        )
+    token, row = _issue(session, body.name, list(body.scopes), principal.user_id, expires_at=body.expires_at)
+    audit.record(session, principal, "token.create", row.id, name=row.name, scopes=row.scopes)
+    return TokenCreated(**TokenRead.model_validate(row).model_dump(), token=token)
+
+
+def issue_user_token(session: Session, user: User, name: str, scopes: list[str]) -> str:
+    """A token of a user's own, for the command line on the service's machine."""
+    token, row = _issue(session, name, scopes, user.id)
+    audit.record(session, f"user:{user.name}", "token.create", row.id, name=name, scopes=scopes)
+    return token
+
+
+def issue_worker_token(session: Session, run_id: UUID) -> str:
+    """A token that may only report to this run."""
+    return _issue(session, f"worker of {run_id}", ["ingest"], None, run_id=run_id)[0]
+
+
+def _issue(
+    session: Session,
+    name: str,
+    scopes: list[str],
+    user_id: UUID | None,
+    run_id: UUID | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[str, ApiToken]:
+    token, prefix, sha256 = secrets.new_token()
+    row = ApiToken(
+        prefix=prefix,
+        secret_sha256=sha256,
+        name=name,
+        scopes=scopes,
+        user_id=user_id,
+        run_id=run_id,
+        expires_at=expires_at,
+    )
+    repository.insert_token(session, row)
+    return token, row
+
+
+def revoke_token(session: Session, token_id: UUID, principal: Principal) -> None:
+    """Revoking twice is fine: what counts is that it no longer works."""
+    token = repository.get_token(session, token_id)
+    if token is None:
+        raise not_found("token", token_id)
+    if token.revoked_at is None:
+        token.revoked_at = datetime.now(UTC)
+        audit.record(session, principal, "token.revoke", token_id, name=token.name)

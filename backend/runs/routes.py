@@ -64,12 +64,12 @@ def clone_run(
 @router.get("/{run_id}/wait", operation_id="runs_wait", summary="Wait until a run has ended")
 async def wait_for_run(
     run_id: UUID,
+    request: Request,
     _: Reader,
     database: DatabaseDep,
-    settings: SettingsDep,
     timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S, description="Longest wait")] = 30,
 ) -> RunRead:
-    await wait_until_ended(database, settings.redis_url, run_id, timeout_s)
+    await wait_until_ended(request, run_id, timeout_s)
     return await run_in_threadpool(service.read_at_once, database, run_id)
 
 

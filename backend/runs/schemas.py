@@ -37,7 +37,7 @@ class RunCreate(Request):
     """What people call it; need not be unique."""
     config: RunConfig = Field(examples=[EXAMPLE_CONFIG])
     """What the run computes; what is left out gets its default."""
-    labels: Labels = {}
+    labels: Labels = Field(default_factory=dict)
     """For finding it again."""
     notes: Notes = ""
     """Free text."""

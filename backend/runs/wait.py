@@ -1,5 +1,38 @@
-"""Waiting for a run's end."""
+"""Waiting for a run's end without holding a thread or a database connection."""
+
+import time
+from uuid import UUID
+
+from fastapi import Request
+
+from backend.errors import not_found
+from backend.runs import repository
+from backend.runs.state import ENDED
+from backend.telemetry.hub import Closed, Hub, Overrun, hub_of
+
+LOOK_AGAIN_S = 2.0
+"""Even without a notice the run is looked at so often, in case one was missed."""
 
 
-async def wait_until_ended(*_: object) -> None:
-    raise RuntimeError
+async def wait_until_ended(request: Request, run_id: UUID, timeout_s: float) -> None:
+    """Returns when the run has ended, the time is over or the caller has gone. Raises ApiError (404)."""
+    deadline = time.monotonic() + timeout_s
+    hub = hub_of(request.app)
+    async with hub.subscribe(frozenset({run_id}), frozenset({"run"})) as subscription:
+        while await _status(hub, run_id) not in ENDED:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0 or await request.is_disconnected():
+                return
+            try:
+                await subscription.take(min(LOOK_AGAIN_S, remaining_s))
+            except Overrun:
+                continue
+            except Closed:
+                return
+
+
+async def _status(hub: Hub, run_id: UUID) -> str:
+    status = await hub.query(lambda session: repository.get_status(session, run_id))
+    if status is None:
+        raise not_found("run", run_id)
+    return status

@@ -1,0 +1,93 @@
+"""Tokens, sessions, login links and users in the database."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.orm import Session
+
+from backend.models import ApiToken, AuditEntry, BrowserSession, LoginLink, User
+
+LAST_USED_PRECISION = timedelta(minutes=1)
+
+
+def get_live_token(session: Session, prefix: str) -> ApiToken | None:
+    is_live = ApiToken.revoked_at.is_(None) & or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > func.now())
+    return session.scalar(select(ApiToken).where(ApiToken.prefix == prefix, is_live))
+
+
+def touch_token(session: Session, token: ApiToken) -> None:
+    """Notes that it was used, at most once a minute, so that busy tokens cost no writes."""
+    is_old = or_(ApiToken.last_used_at.is_(None), ApiToken.last_used_at < func.now() - LAST_USED_PRECISION)
+    statement = update(ApiToken).where(ApiToken.id == token.id, is_old).values(last_used_at=func.now())
+    session.execute(statement, execution_options={"synchronize_session": False})
+
+
+def insert_token(session: Session, token: ApiToken) -> None:
+    session.add(token)
+    session.flush()
+    session.refresh(token)
+
+
+def list_user_tokens(session: Session) -> list[ApiToken]:
+    """Those of people, newest first; not those of workers."""
+    is_listed = ApiToken.run_id.is_(None) & ApiToken.revoked_at.is_(None)
+    return list(session.scalars(select(ApiToken).where(is_listed).order_by(ApiToken.created_at.desc())))
+
+
+def get_token(session: Session, token_id: UUID) -> ApiToken | None:
+    return session.scalar(select(ApiToken).where(ApiToken.id == token_id, ApiToken.run_id.is_(None)))
+
+
+def get_browser_session(session: Session, secret_sha256: str) -> tuple[BrowserSession, User] | None:
+    statement = (
+        select(BrowserSession, User)
+        .join(User, User.id == BrowserSession.user_id)
+        .where(BrowserSession.secret_sha256 == secret_sha256, BrowserSession.expires_at > func.now())
+    )
+    row = session.execute(statement).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+def insert_browser_session(session: Session, sha256: str, csrf_token: str, user_id: UUID, lifetime: timedelta) -> None:
+    values = {"secret_sha256": sha256, "csrf_token": csrf_token, "user_id": user_id}
+    session.execute(insert(BrowserSession).values(**values, expires_at=func.now() + lifetime))
+
+
+def delete_browser_session(session: Session, secret_sha256: str) -> None:
+    session.execute(delete(BrowserSession).where(BrowserSession.secret_sha256 == secret_sha256))
+
+
+def insert_login_link(session: Session, code_sha256: str, user_id: UUID, lifetime: timedelta) -> LoginLink:
+    values = {"code_sha256": code_sha256, "user_id": user_id, "expires_at": func.now() + lifetime}
+    return session.scalars(insert(LoginLink).values(**values).returning(LoginLink)).one()
+
+
+def use_login_link(session: Session, code_sha256: str) -> User | None:
+    """The link's user, once: of two that use it at the same time one gets nothing."""
+    is_good = (LoginLink.code_sha256 == code_sha256) & LoginLink.used_at.is_(None) & (LoginLink.expires_at > func.now())
+    user_id = session.scalar(
+        update(LoginLink).where(is_good).values(used_at=func.now()).returning(LoginLink.user_id),
+        execution_options={"synchronize_session": False},
+    )
+    return session.get(User, user_id) if user_id else None
+
+
+def get_user(session: Session, user_id: UUID) -> User | None:
+    return session.get(User, user_id)
+
+
+def ensure_user(session: Session, name: str) -> User:
+    session.execute(upsert(User).values(name=name).on_conflict_do_nothing())
+    return session.scalars(select(User).where(User.name == name)).one()
+
+
+def insert_audit_entry(session: Session, actor: str, action: str, target: str, detail: dict[str, object]) -> None:
+    session.execute(insert(AuditEntry).values(actor=actor, action=action, target=target, detail=detail))
+
+
+def delete_expired(session: Session) -> None:
+    """What has expired and serves no record."""
+    for table in (BrowserSession, LoginLink):
+        session.execute(delete(table).where(table.expires_at < func.now()))

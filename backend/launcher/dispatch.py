@@ -1,0 +1,141 @@
+"""Hands a run's attempt to Ray: load in a transaction, submit outside, confirm in a transaction.
+
+Each part may be repeated by another process after a crash: the attempt's submission id is fixed, and Ray knows a job by
+it. Whoever holds the lease no longer changes nothing.
+"""
+
+import json
+import logging
+import shlex
+
+from sqlalchemy.orm import Session
+
+from backend import queue
+from backend.auth.service import issue_worker_token
+from backend.db import Database
+from backend.launcher.connect import Connect, Target
+from backend.launcher.jobs import RefusedError, StartingError, Submission, UnreachableError
+from backend.models import Attempt, Cluster, Run
+from backend.queue import Lease
+from backend.runs import attempts, repository
+from backend.runs.state import ENDED, LIVE, Status, explain, transition
+from backend.telemetry.notices import append_log
+from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
+
+logger = logging.getLogger(__name__)
+
+WAIT_FOR_PLACE_S = 30.0
+WAIT_FOR_RAY_S = 0.5
+MAX_BACKOFF_S = 15.0
+
+
+def dispatch(database: Database, connect: Connect, lease: Lease) -> None:
+    """Does one leased `dispatch`."""
+    with database.transaction() as session:
+        loaded = _load(session, lease)
+    if loaded is None:
+        return
+    target, submission = loaded
+    try:
+        with connect(target, True) as server:
+            server.submit(submission)
+    except StartingError as error:
+        _try_later(database, lease, str(error), WAIT_FOR_RAY_S)
+    except UnreachableError as error:
+        delay_s = min(MAX_BACKOFF_S, 2.0 ** min(lease.num_tries, 10))
+        reason = f"Cluster {target.name} cannot be reached: {error}. Trying again."
+        _try_later(database, lease, reason, delay_s)
+    except RefusedError as error:
+        _give_up(database, lease, str(error))
+    else:
+        _confirm(database, connect, lease, target, submission.submission_id)
+
+
+def _load(session: Session, lease: Lease) -> tuple[Target, Submission] | None:
+    """What to submit; None when there is nothing to do, or not yet."""
+    run = repository.get_locked(session, lease.run_id)
+    if run is None or not queue.is_held(session, lease):
+        return None
+    if run.status == Status.QUEUED and not run.is_stop_requested and not _take_place(session, run, lease):
+        return None
+    if run.status != Status.DISPATCHING or run.is_stop_requested or lease.attempt != run.current_attempt:
+        queue.finish(session, lease)
+        return None
+    attempt = repository.get_attempt(session, run.id, run.current_attempt)
+    assert attempt is not None
+    return Target(run.cluster.name, run.cluster.address), _submission(session, run, attempt, run.cluster)
+
+
+def _take_place(session: Session, run: Run, lease: Lease) -> bool:
+    """Begins the first attempt when the cluster has a place for it; otherwise the run goes on waiting."""
+    cluster = repository.lock_cluster(session, run.cluster_id)
+    num_live, num_waiting = repository.count_ahead(session, run, LIVE)
+    if num_live + num_waiting < cluster.max_concurrent_runs:
+        attempts.begin(session, run, f"Handing the run to cluster {cluster.name}.")
+        return True
+    ahead = f", {num_waiting} ahead in the queue" if num_waiting else ""
+    places = f"{num_live} of {cluster.max_concurrent_runs} taken{ahead}"
+    explain(session, run, f"Waits for a place on cluster {cluster.name}: {places}.")
+    queue.postpone(session, lease, WAIT_FOR_PLACE_S)
+    return False
+
+
+def _submission(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Submission:
+    assignment = WorkerAssignment(
+        run_id=run.id,
+        run_name=run.name,
+        attempt=attempt.number,
+        api_url=cluster.api_url,
+        token=issue_worker_token(session, run.id),
+        storage_dir=f"{cluster.storage_dir}/runs/{run.id}",
+        cache_dir=f"{cluster.storage_dir}/cache",
+        config_json=json.dumps(attempt.config),
+        config_sha256=attempt.config_sha256,
+    )
+    return Submission(
+        submission_id=attempt.submission_id,
+        entrypoint=f"{shlex.quote(cluster.python)} -m workers.main",
+        environment={ASSIGNMENT_VARIABLE: assignment.model_dump_json()},
+        metadata={"run": str(run.id), "name": run.name, "attempt": str(attempt.number)},
+    )
+
+
+def _try_later(database: Database, lease: Lease, reason: str, delay_s: float) -> None:
+    with database.transaction() as session:
+        run = repository.get_locked(session, lease.run_id)
+        if run is not None and queue.postpone(session, lease, delay_s, reason):
+            explain(session, run, reason)
+            queue.nudge(session, delay_s)
+
+
+def _give_up(database: Database, lease: Lease, reason: str) -> None:
+    with database.transaction() as session:
+        run = repository.get_locked(session, lease.run_id)
+        if run is None or not queue.finish(session, lease) or run.status != Status.DISPATCHING:
+            return
+        attempt = repository.get_attempt(session, run.id, lease.attempt)
+        if attempt is not None:
+            attempts.close_attempt(attempt, "failed", reason)
+        transition(session, run, Status.FAILED, reason)
+
+
+def _confirm(database: Database, connect: Connect, lease: Lease, target: Target, submission_id: str) -> None:
+    with database.transaction() as session:
+        run = repository.get_locked(session, lease.run_id)
+        is_over = run is None or run.status in ENDED
+        if run is not None and queue.finish(session, lease):
+            append_log(
+                session, run.id, lease.attempt, "info", f"Ray job {submission_id} is submitted to {target.name}."
+            )
+            if run.status == Status.DISPATCHING and not run.is_stop_requested:
+                explain(session, run, "Ray has the job. Waiting for its worker to report.")
+    if is_over:  # it ended while the job was being submitted
+        _stop_stray(connect, target, submission_id)
+
+
+def _stop_stray(connect: Connect, target: Target, submission_id: str) -> None:
+    try:
+        with connect(target, False) as server:
+            server.stop(submission_id)
+    except UnreachableError as error:  # its worker learns from its first report that the run is over
+        logger.warning("a stray job may run", extra={"submission_id": submission_id, "error": str(error)})

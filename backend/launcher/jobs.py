@@ -1,0 +1,78 @@
+"""What the launcher asks of a cluster's job server. Everything above knows this page only."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class JobState(StrEnum):
+    """Ray's states of a job, and one for a job it does not know."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+    MISSING = "MISSING"
+
+
+GOING = frozenset({JobState.PENDING, JobState.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the job server says about a job."""
+
+    state: JobState
+    message: str = ""
+    exit_code: int | None = None
+    """Of the entry command, when it has one."""
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job to start."""
+
+    submission_id: str
+    entrypoint: str
+    """Shell command; made of the cluster's settings only, never of anything a user wrote into a run."""
+    environment: dict[str, str]
+    metadata: dict[str, str]
+
+
+class UnreachableError(Exception):
+    """The job server gave no usable answer. Nothing follows from that about any job."""
+
+
+class NotStartedError(UnreachableError):
+    """This machine's own Ray does not run."""
+
+
+class StartingError(UnreachableError):
+    """This machine's own Ray has been asked for and will come."""
+
+
+class RefusedError(Exception):
+    """The job server will never take this job; trying again is useless."""
+
+
+class JobServer(Protocol):
+    """A cluster's job server. Every method raises UnreachableError; all can be repeated safely."""
+
+    def submit(self, submission: Submission) -> None:
+        """Starts the job; does nothing when a job of this id exists. Raises RefusedError."""
+
+    def get(self, submission_id: str) -> Job: ...
+
+    def stop(self, submission_id: str) -> None:
+        """Asks the job to end (SIGTERM, a little later SIGKILL); does nothing when it is over or unknown."""
+
+    def log_tail(self, submission_id: str, num_lines: int) -> list[str]: ...
+
+    def version(self) -> str:
+        """Ray's version."""
+
+    def resources(self) -> dict[str, tuple[float, float]]:
+        """(used, total) by Ray's name of the resource."""

@@ -1,0 +1,57 @@
+"""The launcher's three verbs. Each can be called at any time, from any process, at once with others."""
+
+import logging
+
+from backend import queue
+from backend.auth import repository as auth
+from backend.db import Database
+from backend.launcher import repository
+from backend.launcher.connect import Connect, connector
+from backend.launcher.dispatch import dispatch
+from backend.launcher.reconcile import look_at_live_runs
+from backend.launcher.stop import stop
+from backend.settings import Settings
+from backend.telemetry import service as telemetry
+
+logger = logging.getLogger(__name__)
+
+TRIM_INTERVAL_S = 300.0
+
+
+def work_off(database: Database, settings: Settings, connect: Connect | None = None) -> int:
+    """Does all work that is due now; how much it was."""
+    connect = connect or connector(settings)
+    num_done = 0
+    while True:
+        with database.transaction() as session:
+            lease = queue.claim(session, settings.lease_s)
+        if lease is None:
+            return num_done
+        work = dispatch if lease.kind == "dispatch" else stop
+        try:
+            work(database, connect, lease)
+        except Exception:  # one bad row must not keep the others waiting; its lease runs out, and it is tried again
+            logger.exception("work failed", extra={"kind": lease.kind, "run_id": str(lease.run_id)})
+        num_done += 1
+
+
+def reconcile(database: Database, settings: Settings, at_least_s: float, connect: Connect | None = None) -> bool:
+    """One round over all that is due and all that lives, unless somebody began one less than `at_least_s` ago."""
+    with database.transaction() as session:
+        if not queue.begin_periodic(session, "reconcile", at_least_s):
+            return False
+    connect = connect or connector(settings)
+    work_off(database, settings, connect)
+    look_at_live_runs(database, settings, connect)
+    work_off(database, settings, connect)
+    trim(database, settings)
+    return True
+
+
+def trim(database: Database, settings: Settings) -> None:
+    """Deletes what nobody needs any more, now and then."""
+    with database.transaction() as session:
+        if queue.begin_periodic(session, "trim", TRIM_INTERVAL_S):
+            telemetry.trim(session)
+            auth.delete_expired(session)
+            repository.delete_worker_tokens(session, settings.drain_s)

@@ -1,0 +1,95 @@
+"""Runs as the API shows them."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import yaml
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from backend.models import Run
+from backend.runs import repository
+from backend.runs.cursor import Position, encode
+from backend.runs.schemas import AttemptRead, RunPage, RunRead, RunSummary
+from backend.runs.state import ENDED, LIVE
+from backend.telemetry import repository as telemetry
+from contract.config import RunConfig
+
+SUMMARY_METRICS = {
+    "reward": "reward/train_mean",
+    "acceptance_length": "rollout/acceptance_length_tokens",
+    "generation_speedup": "speedup/generation_ratio",
+    "validation_accuracy": "validation/accuracy_fraction",
+}
+
+
+def detail(session: Session, run: Run) -> RunRead:
+    session.flush()
+    session.refresh(run)
+    latest = _latest(session, [run.id], None)[run.id]
+    return RunRead(
+        **_common(run),
+        config=ordered(run.config),
+        created_by=repository.get_user_name(session, run.created_by_id),
+        eta_s=_eta(session, run),
+        latest=latest,
+        attempts=[AttemptRead.model_validate(attempt) for attempt in run.attempts],
+    )
+
+
+def page(session: Session, runs: Sequence[Run], has_more: bool) -> RunPage:
+    latest = _latest(session, [run.id for run in runs], SUMMARY_METRICS.values())
+    last = Position(runs[-1].created_at, runs[-1].id) if has_more else None
+    return RunPage(
+        items=[_summary(run, latest[run.id]) for run in runs], next_cursor=None if last is None else encode(last)
+    )
+
+
+def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:
+    values = {field: latest.get(metric) for field, metric in SUMMARY_METRICS.items()}
+    return RunSummary(**{key: value for key, value in _common(run).items() if key in RunSummary.model_fields}, **values)
+
+
+def _common(run: Run) -> dict[str, Any]:
+    values = repository.as_values(run)
+    values.pop("config")
+    return values | {"cluster": run.cluster.name, "is_ended": run.status in ENDED}
+
+
+def _latest(
+    session: Session, run_ids: Sequence[UUID], names: Collection[str] | None
+) -> dict[UUID, dict[str, float | None]]:
+    found: dict[UUID, dict[str, float | None]] = {run_id: {} for run_id in run_ids}
+    for run_id, name, value in telemetry.latest_values(session, run_ids, names):
+        found[run_id][name] = _finite(value)
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _eta(session: Session, run: Run) -> float | None:
+    """Steps that are left times the mean of the latest step times."""
+    times = repository.get_step_times(session, run.id) if run.status in LIVE else None
+    if times is None or not math.isfinite(times[1]):
+        return None
+    last_step, mean_s = times
+    return max(0, run.num_steps - last_step) * mean_s
+
+
+def ordered(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration in the schema's order, which the database does not keep; one that an older version accepted and
+    this one does not is shown as it was stored."""
+    try:
+        return RunConfig.model_validate(config).model_dump(mode="json")
+    except ValidationError:
+        return config
+
+
+def config_yaml(run: Run) -> str:
+    """A file that `foredeck launch` takes."""
+    document = {"name": run.name, "title": run.name, "description": run.notes, "config": ordered(run.config)}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
