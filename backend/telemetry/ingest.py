@@ -93,16 +93,16 @@ def _store(session: Session, run_id: UUID, fresh: Mapping[Source, Sequence[Event
 
 
 def _store_metrics(session: Session, run_id: UUID, attempt: int, emitter: str, events: Sequence[Event]) -> None:
-    points = {
-        (name, event.body.step): (value, event.time)
+    measurements = [
+        (name, event.body.step, value, event.time)
         for event in events
         if isinstance(event.body, Metrics)
         for name, value in event.body.values.items()
-    }
-    if points:
-        repository.insert_points(session, run_id, attempt, emitter, points)
-        steps = [step for _, step in points]
-        names = sorted({name for name, _ in points})
+    ]
+    if measurements:
+        repository.insert_points(session, run_id, attempt, emitter, measurements)
+        steps = [step for _, step, *_ in measurements]
+        names = sorted({name for name, *_ in measurements})
         publish(session, run_id, "series", {"names": names, "step": max(steps), "from_step": min(steps)})
 
 

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from backend.models import Attempt, EmitterMark
 from contract.telemetry.events import Sample
 
-PointKey = tuple[str, int]
-"""Series name and step."""
+Measurement = tuple[str, int, float, datetime]
+"""Series name, step, value and time."""
 
 _UPSERT_SERIES = text("""
 INSERT INTO series (run_id, name, num_points, num_non_finite, last_attempt, last_step, last_value)
@@ -84,41 +84,38 @@ def advance_marks(session: Session, run_id: UUID, marks: Mapping[tuple[int, str]
 
 
 def insert_points(
-    session: Session,
-    run_id: UUID,
-    attempt: int,
-    emitter: str,
-    points: Mapping[PointKey, tuple[float, datetime]],
+    session: Session, run_id: UUID, attempt: int, emitter: str, measurements: Sequence[Measurement]
 ) -> None:
-    series_ids = _upsert_series(session, run_id, attempt, {key: value for key, (value, _) in points.items()})
-    session.execute(
-        _INSERT_POINTS,
-        {
-            "attempt": attempt,
-            "emitter": emitter,
-            "series_ids": [series_ids[name] for name, _ in points],
-            "steps": [step for _, step in points],
-            "values": [value for value, _ in points.values()],
-            "times": [time for _, time in points.values()],
-        },
-    )
+    """Store the measurements of one emitter; of several of one series and step the last."""
+    series_ids = _upsert_series(session, run_id, attempt, measurements)
+    points = {(series_ids[name], step): (value, time) for name, step, value, time in measurements}
+    parameters = {
+        "attempt": attempt,
+        "emitter": emitter,
+        "series_ids": [series_id for series_id, _ in points],
+        "steps": [step for _, step in points],
+        "values": [value for value, _ in points.values()],
+        "times": [time for _, time in points.values()],
+    }
+    session.execute(_INSERT_POINTS, parameters)
 
 
-def _upsert_series(session: Session, run_id: UUID, attempt: int, values: Mapping[PointKey, float]) -> dict[str, int]:
-    """Ids by name, after counting the points in. Names in order, so that two batches wait in one direction only."""
-    last = dict(sorted(values))  # of each name the last step
-    num_points = Counter(name for name, _ in values)
-    num_non_finite = Counter(name for (name, _), value in values.items() if not math.isfinite(value))
+def _upsert_series(session: Session, run_id: UUID, attempt: int, measurements: Sequence[Measurement]) -> dict[str, int]:
+    """Ids by name, after counting the measurements in. In order, so that two batches wait in one direction only."""
+    num_points = Counter(name for name, *_ in measurements)
+    num_non_finite = Counter(name for name, _, value, _ in measurements if not math.isfinite(value))
+    by_step = sorted(measurements, key=lambda measurement: measurement[:2])
+    last = {name: (step, value) for name, step, value, _ in by_step}
     parameters = {
         "run_id": run_id,
         "attempt": attempt,
         "names": list(last),
         "num_points": [num_points[name] for name in last],
         "num_non_finite": [num_non_finite[name] for name in last],
-        "steps": list(last.values()),
-        "values": [values[key] for key in last.items()],
+        "steps": [step for step, _ in last.values()],
+        "values": [value for _, value in last.values()],
     }
-    return dict(session.execute(_UPSERT_SERIES, parameters).tuples())
+    return dict(session.execute(_UPSERT_SERIES, parameters).all())
 
 
 def insert_samples(session: Session, run_id: UUID, attempt: int, samples: Sequence[tuple[int, Sample]]) -> None:

@@ -138,7 +138,7 @@ def list_notices(
         statement = statement.where(Notice.id <= up_to)
     if run_ids is not None:
         statement = statement.where(Notice.run_id.in_(run_ids))
-    return [NoticeRow(*row) for row in session.execute(statement.order_by(Notice.id).limit(limit)).tuples()]
+    return [NoticeRow(*row) for row in session.execute(statement.order_by(Notice.id).limit(limit))]
 
 
 def delete_notices(session: Session, max_age_s: float) -> int:

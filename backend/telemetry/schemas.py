@@ -25,7 +25,7 @@ class SeriesRead(_Read):
     axis: Axis
     """What its step counts."""
     num_points: int
-    """Stored values, those of replaced attempts counted too."""
+    """Values received, those of replaced attempts counted too."""
     num_non_finite: int
     """Values received as NaN or infinite."""
     last_step: int | None
