@@ -1,0 +1,233 @@
+"""One run of GRPO, its steps one after another.
+
+It knows protocols only: an engine generates, a trainer learns, a sync carries weights from one to the other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from contract.config import RunConfig
+from contract.telemetry.events import Sample
+from contract.telemetry.stages import Stage
+from workers.algo.advantage import group_advantages
+from workers.clock import StageClock
+from workers.data.arithmetic import ArithmeticProblems, Problem
+from workers.data.batch import to_training_batch
+from workers.data.tokenizer import Tokenizer
+from workers.probe import measure_speedup, speedup_metrics
+from workers.rewards.arithmetic import arithmetic_reward
+from workers.rollout.engine import RolloutEngine, RolloutResult, SamplingParams
+from workers.rollout_metrics import reward_metrics, rollout_metrics
+from workers.samples import sampled_rows, to_sample
+from workers.seeds import derive_seed
+from workers.telemetry.reporter import Reporter
+from workers.train.checkpoint import CheckpointStore, RunProgress
+from workers.train.trainer import PolicyTrainer, TrainingBatch
+from workers.train.weight_sync import WeightSync
+
+_UNTRAINED_STAGES = (Stage.PROBE, Stage.VALIDATION, Stage.CHECKPOINT)
+"""Stages that no training needs, and that the step speedup therefore leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One step's responses: P problems with G responses each."""
+
+    problems: list[Problem]
+    prompts: list[list[int]]
+    result: RolloutResult
+    rewards_PG: torch.Tensor
+    advantages_PG: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop is made of."""
+
+    engine: RolloutEngine
+    trainer: PolicyTrainer
+    sync: WeightSync
+    tokenizer: Tokenizer
+    reporter: Reporter
+    checkpoints: CheckpointStore
+    check_stop: Callable[[], None]
+    """Called as each stage begins; raises to end the run."""
+
+
+class GrpoLoop:
+    """Runs a configuration from a given progress to its last step."""
+
+    def __init__(self, config: RunConfig, parts: Parts) -> None:
+        self._config = config
+        self._parts = parts
+        self._problems = ArithmeticProblems(config.task, config.seed, "train")
+        self._held_out = ArithmeticProblems(config.task, config.seed, "validation").problems(
+            0, config.validation.num_prompts
+        )
+        self._has_engine_weights = False
+
+    def run(self, progress: RunProgress) -> RunProgress:
+        """All steps after the given progress; validates first where none was done."""
+        if progress.step == 0 and self._config.validation.interval_steps:
+            self._parts.reporter.metrics(0, self._validate(0, self._clock(0)))
+        while progress.step < self._config.grpo.num_steps:
+            progress = self._step(progress)
+        return progress
+
+    def _step(self, before: RunProgress) -> RunProgress:
+        """One GRPO step, reported as far as it has come, and its checkpoint where one is due."""
+        step = before.step + 1
+        clock, report = self._clock(step), self._parts.reporter.metrics
+        rollout = self._roll_out(step, before.next_problem, clock)
+        report(step, self._rollout_metrics(rollout, clock))
+        report(step, self._train(rollout, clock))
+        if _is_due(step, self._config.probe.interval_steps) and rollout.result.counters.num_drafts:
+            report(step, self._probe(step, rollout, clock))
+        if self._is_validation_due(step):
+            report(step, self._validate(step, clock))
+        num_tokens = before.num_tokens_total + sum(len(c.token_ids) for c in rollout.result.completions)
+        next_problem = before.next_problem + len(rollout.problems)
+        after = RunProgress(step, next_problem, num_tokens, before.elapsed_s + clock.total())
+        if self._is_checkpoint_due(step):
+            with clock.stage(Stage.CHECKPOINT):
+                path, size_bytes = self._parts.checkpoints.write(after, self._save)
+            self._parts.reporter.checkpoint(step, str(path), size_bytes)
+        self._report_end(after, rollout, clock)
+        return after
+
+    def _roll_out(self, step: int, next_problem: int, clock: StageClock) -> Rollout:
+        """Prompts, weights, responses, rewards and advantages."""
+        config, grpo, parts = self._config, self._config.grpo, self._parts
+        with clock.stage(Stage.DATA):
+            problems = self._problems.problems(next_problem, grpo.num_prompts_per_step)
+            prompts = [parts.tokenizer.encode(problem.prompt) for problem in problems]
+        self._prepare(clock)
+        with clock.stage(Stage.GENERATION):
+            result = parts.engine.generate(
+                prompts,
+                grpo.num_generations_per_prompt,
+                self._sampling("train", step, config.rollout.temperature),
+                record_rounds_of=self._rows_to_record(step),
+            )
+        with clock.stage(Stage.REWARD):
+            rewards = self._rewards(problems, result).view(len(problems), -1)
+            advantages = group_advantages(
+                rewards, normalize=grpo.normalize_advantages, leave_one_out=grpo.leave_one_out
+            )
+        return Rollout(problems, prompts, result, rewards, advantages)
+
+    def _prepare(self, clock: StageClock) -> None:
+        """Weights into the engine, unless a validation has just put them there."""
+        with clock.stage(Stage.PREPARE):
+            if not self._has_engine_weights:
+                self._parts.sync.sync()
+                self._has_engine_weights = True
+
+    def _train(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        trainer = self._parts.trainer
+        with clock.stage(Stage.LOGPROB):
+            batch = self._batch(rollout)
+            logprobs = trainer.compute_logprobs(batch)
+        with clock.stage(Stage.TRAIN):
+            trained = trainer.train_step(batch, logprobs, rollout.advantages_PG.flatten())
+        with clock.stage(Stage.DRAFT):
+            drafted = trainer.train_draft(batch)
+        self._has_engine_weights = False
+        return logprobs.metrics | trained | drafted
+
+    def _probe(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        """The step's own prompts, by the engine that still has the weights that generated them."""
+        with clock.stage(Stage.PROBE):
+            speedup = measure_speedup(
+                self._parts.engine,
+                rollout.prompts[: self._config.probe.num_prompts],
+                self._config.grpo.num_generations_per_prompt,
+                self._sampling("probe", step, self._config.rollout.temperature),
+            )
+        acceptance_length = rollout.result.counters.acceptance_length
+        assert acceptance_length is not None
+        trained_s = clock.total() - sum(clock.seconds(stage) for stage in _UNTRAINED_STAGES)
+        return speedup_metrics(speedup, trained_s, clock.seconds(Stage.GENERATION), acceptance_length)
+
+    def _validate(self, step: int, clock: StageClock) -> dict[str, float]:
+        """Accuracy on the same held-out prompts, drawn with the same seeds, at every validation."""
+        prompts = [self._parts.tokenizer.encode(problem.prompt) for problem in self._held_out]
+        self._prepare(clock)
+        with clock.stage(Stage.VALIDATION):
+            params = self._sampling("validation", 0, self._config.validation.temperature)
+            result = self._parts.engine.generate(prompts, 1, params)
+            rewards = self._rewards(self._held_out, result)
+        return {
+            "validation/accuracy_fraction": rewards.mean().item(),
+            "validation/response_length_mean_tokens": sum(len(c.token_ids) for c in result.completions) / len(prompts),
+        }
+
+    def _rollout_metrics(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        return reward_metrics(rollout.rewards_PG) | rollout_metrics(rollout.result, clock.seconds(Stage.GENERATION))
+
+    def _save(self, folder: Path) -> None:
+        """The trainer's state; the policy's folder gets its tokenizer, so that it can be used anywhere."""
+        self._parts.trainer.save(folder)
+        self._parts.tokenizer.save(folder / "policy")
+
+    def _report_end(self, progress: RunProgress, rollout: Rollout, clock: StageClock) -> None:
+        """Times and totals, and samples where they are due."""
+        reporter = self._parts.reporter
+        totals = {
+            "progress/num_tokens_total": float(progress.num_tokens_total),
+            "progress/elapsed_s": progress.elapsed_s,
+        }
+        reporter.metrics(progress.step, clock.metrics() | totals)
+        if rows := self._rows_to_record(progress.step):
+            reporter.samples(progress.step, [self._sample(rollout, row) for row in rows])
+
+    def _sample(self, rollout: Rollout, row: int) -> Sample:
+        completion = rollout.result.completions[row]
+        return to_sample(
+            completion,
+            rollout.problems[completion.prompt_index],
+            self._parts.tokenizer,
+            reward=rollout.rewards_PG.flatten()[row].item(),
+            advantage=rollout.advantages_PG.flatten()[row].item(),
+        )
+
+    def _rewards(self, problems: Sequence[Problem], result: RolloutResult) -> torch.Tensor:
+        decode = self._parts.tokenizer.decode
+        return torch.tensor(
+            [arithmetic_reward(decode(c.token_ids), problems[c.prompt_index].answer) for c in result.completions]
+        )
+
+    def _batch(self, rollout: Rollout) -> TrainingBatch:
+        return to_training_batch(rollout.prompts, rollout.result.completions, self._config.rollout.temperature)
+
+    def _sampling(self, purpose: str, step: int, temperature: float) -> SamplingParams:
+        seed = derive_seed(self._config.seed, purpose, step)
+        return SamplingParams(temperature, self._config.rollout.max_new_tokens, seed)
+
+    def _rows_to_record(self, step: int) -> list[int]:
+        grpo, samples = self._config.grpo, self._config.samples
+        if not (_is_due(step, samples.interval_steps) or (step == 1 and samples.interval_steps)):
+            return []
+        return sampled_rows(grpo.num_prompts_per_step * grpo.num_generations_per_prompt, samples.num_samples)
+
+    def _is_validation_due(self, step: int) -> bool:
+        interval = self._config.validation.interval_steps
+        return bool(interval) and (_is_due(step, interval) or step == self._config.grpo.num_steps)
+
+    def _is_checkpoint_due(self, step: int) -> bool:
+        return _is_due(step, self._config.checkpoint.interval_steps) or step == self._config.grpo.num_steps
+
+    def _clock(self, step: int) -> StageClock:
+        def enter(stage: Stage) -> None:
+            self._parts.check_stop()
+            self._parts.reporter.stage(stage, step)
+
+        return StageClock(enter)
+
+
+def _is_due(step: int, interval: int) -> bool:
+    """Every `interval` steps; never at interval 0."""
+    return bool(interval) and step % interval == 0

@@ -1,0 +1,50 @@
+"""What one forward pass says about the tokens of a batch.
+
+Shapes: B responses, T tokens, V vocabulary. Log-probabilities are in nats and aligned with the tokens: [b, t] is that
+of the token at t given the tokens before t, and 0 where the response mask is 0.
+"""
+
+import torch
+from torch import Tensor
+
+from contract.config.trainer import TorchTrainer
+from workers.algo.loss import k3
+from workers.train.trainer import TrainingBatch
+
+
+def autocast_dtype(config: TorchTrainer) -> torch.dtype | None:
+    """None where everything is computed in float32."""
+    return torch.bfloat16 if config.precision == "bfloat16" else None
+
+
+def distributions(logits_BTV: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities over the vocabulary of the token *after* each position, float32 [B, T, V]; gradient flows."""
+    return (logits_BTV.float() / temperature).log_softmax(-1)
+
+
+def token_logprobs(log_p_BTV: Tensor, batch: TrainingBatch) -> Tensor:
+    """[B, T] log-probability of each token itself; gradient flows."""
+    chosen = log_p_BTV[:, :-1].gather(2, batch.token_ids_BT[:, 1:, None])[:, :, 0]
+    aligned = torch.nn.functional.pad(chosen, (1, 0))
+    return torch.where(batch.response_mask_BT > 0, aligned, 0.0)
+
+
+def token_entropies(log_p_BTV: Tensor, batch: TrainingBatch) -> Tensor:
+    """[B, T] entropy in nats, -sum_x p(x) log p(x), of the distribution that each token was drawn from."""
+    entropy = -(log_p_BTV.exp() * log_p_BTV).sum(-1)
+    return torch.nn.functional.pad(entropy[:, :-1], (1, 0)) * batch.response_mask_BT
+
+
+def mismatch_metrics(batch: TrainingBatch, logprobs_BT: Tensor) -> dict[str, float]:
+    """How far the trainer's log-probabilities lie from the engine's, averaged over the response tokens.
+
+    mismatch/kl_nats: k3 estimate of KL(engine || trainer), the tokens being the engine's.
+    mismatch/token_mult_prob_error_ratio: mean of exp(|engine - trainer|), the measure of NeMo RL.
+    """
+    mask, engine = batch.response_mask_BT, batch.engine_logprobs_BT
+    num_tokens = mask.sum()
+    error = torch.exp((engine - logprobs_BT).abs() * mask) * mask
+    return {
+        "mismatch/kl_nats": (k3(engine, logprobs_BT, mask).sum() / num_tokens).item(),
+        "mismatch/token_mult_prob_error_ratio": (error.sum() / num_tokens).item(),
+    }
