@@ -1,0 +1,1 @@
+"""What proposes tokens for the policy to verify; one file a drafter."""
