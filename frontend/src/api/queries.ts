@@ -1,0 +1,122 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import type { Figure } from "../charts/binding.ts";
+import type { JsonSchema } from "../forms/schema.ts";
+import { api, type RunStatus, type Schemas, setCsrfToken, unwrap } from "./client.ts";
+
+const FOREVER = { staleTime: Number.POSITIVE_INFINITY };
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async () => {
+    const session = await unwrap(api.GET("/api/v1/session"));
+    setCsrfToken(session.csrf_token);
+    return session;
+  },
+  ...FOREVER,
+});
+
+export interface RunFilter {
+  status: RunStatus[];
+  search: string;
+}
+
+export const runsKey = ["runs"] as const;
+
+export function runsQuery(filter: RunFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...runsKey, filter],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET("/api/v1/runs", {
+          params: {
+            query: {
+              limit: 50,
+              cursor: pageParam,
+              status: filter.status.join(",") || undefined,
+              search: filter.search || undefined,
+            },
+          },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    placeholderData: (previous) => previous,
+  });
+}
+
+const ofRun = (run_id: string) => ({ params: { path: { run_id } } });
+
+export function runQuery(runId: string) {
+  return queryOptions({
+    queryKey: ["run", runId],
+    queryFn: () => unwrap(api.GET("/api/v1/runs/{run_id}", ofRun(runId))),
+  });
+}
+
+export const figuresQuery = queryOptions({
+  queryKey: ["figures"],
+  queryFn: () => unwrap(api.GET("/api/v1/figures")),
+  ...FOREVER,
+});
+
+export function templateQuery(name: string) {
+  return queryOptions({
+    queryKey: ["figures", name],
+    queryFn: async () =>
+      (await unwrap(api.GET("/api/v1/figures/{name}", { params: { path: { name } } }))) as unknown as Figure,
+    ...FOREVER,
+  });
+}
+
+export function samplesQuery(runId: string, step: number | null) {
+  return queryOptions({
+    queryKey: ["samples", runId, step],
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/runs/{run_id}/samples", {
+          params: { path: { run_id: runId }, query: { step: step ?? undefined, limit: 16 } },
+        }),
+      ),
+    placeholderData: (previous) => previous,
+  });
+}
+
+export function configYamlQuery(runId: string) {
+  return queryOptions({
+    queryKey: ["config-yaml", runId],
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/runs/{run_id}/config.yaml", { ...ofRun(runId), parseAs: "text" }),
+      ) as Promise<string>,
+    ...FOREVER,
+  });
+}
+
+export const schemaQuery = queryOptions({
+  queryKey: ["run-config", "schema"],
+  queryFn: async () => (await unwrap(api.GET("/api/v1/run-config/schema"))) as JsonSchema,
+  ...FOREVER,
+});
+
+export const examplesQuery = queryOptions({
+  queryKey: ["run-config", "examples"],
+  queryFn: () => unwrap(api.GET("/api/v1/run-config/examples")),
+  ...FOREVER,
+});
+
+export const clustersQuery = queryOptions({
+  queryKey: ["clusters"],
+  queryFn: () => unwrap(api.GET("/api/v1/clusters")),
+});
+
+export const tokensQuery = queryOptions({
+  queryKey: ["tokens"],
+  queryFn: () => unwrap(api.GET("/api/v1/tokens")),
+});
+
+/** Fills in all defaults; throws an ApiProblem that names every field that is wrong. */
+export async function validateConfig(config: Record<string, unknown>, signal?: AbortSignal) {
+  return unwrap(
+    api.POST("/api/v1/run-config/validate", { body: { config: config as Schemas["RunConfig"] }, signal }),
+  );
+}

@@ -1,0 +1,94 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useRef, useState } from "react";
+import { templateQuery } from "../api/queries.ts";
+import { ChartIcon, TableIcon } from "../design/icons.tsx";
+import { ProblemNote } from "../design/states.tsx";
+import { useSeries, useSeriesVersion } from "../series/use-series.ts";
+import { AXES, type AxisKind, onAxis } from "./axis.ts";
+import { bind, type Figure, hasPoints, seriesNames } from "./binding.ts";
+import { ChartTable } from "./chart-table.tsx";
+import { useInView } from "./in-view.ts";
+import { Plot } from "./plot.tsx";
+import { smoothed } from "./smoothing.ts";
+import { themedLayout, useChartTheme } from "./theme.ts";
+
+export interface ChartView {
+  axis: AxisKind;
+  smoothing: number;
+}
+
+interface ChartProps {
+  name: string;
+  title: string;
+  description: string;
+  series: string[];
+  view: ChartView;
+}
+
+/** One chart of a run. It is mounted, and its series are followed, only while it is near the screen. */
+export function Chart({ name, title, description, series, view }: ChartProps) {
+  const card = useRef<HTMLElement>(null);
+  const isInView = useInView(card);
+  const [isTable, setTable] = useState(false);
+  return (
+    <section className="card chart" ref={card} aria-label={title}>
+      <div className="card-head">
+        <h3 title={description}>{title}</h3>
+        <button
+          type="button"
+          className="icon-button"
+          aria-pressed={isTable}
+          aria-label={isTable ? `Show ${title} as a chart` : `Show ${title} as a table`}
+          title={isTable ? "As a chart" : "As a table"}
+          onClick={() => setTable(!isTable)}
+        >
+          {isTable ? <ChartIcon /> : <TableIcon />}
+        </button>
+      </div>
+      <div className="chart-body">
+        {isInView && <ChartBody name={name} title={title} series={series} view={view} isTable={isTable} />}
+      </div>
+    </section>
+  );
+}
+
+type BodyProps = Omit<ChartProps, "description"> & { isTable: boolean };
+
+function ChartBody({ name, title, series, view, isTable }: BodyProps) {
+  const template = useQuery(templateQuery(name));
+  const figure = useFigure(template.data, series, view);
+  const theme = useChartTheme();
+  const hasOwnAxis = template.data ? isOnStepAxis(template.data) : false;
+  const xTitle = hasOwnAxis ? AXES[view.axis].title : null;
+  const layout = useMemo(() => figure && themedLayout(figure, theme, xTitle), [figure, theme, xTitle]);
+  if (template.error) return <ProblemNote error={template.error} onRetry={() => template.refetch()} />;
+  if (!figure || !layout) return null;
+  if (!hasPoints(figure)) return <p className="chart-empty muted">{emptyWords(figure)}</p>;
+  if (isTable) return <ChartTable figure={figure} xTitle={xTitle ?? "step"} />;
+  return <Plot data={figure.data} layout={layout} label={title} />;
+}
+
+/** The template bound to what the store knows, on the chosen axis, smoothed. */
+function useFigure(template: Figure | undefined, listed: string[], view: ChartView): Figure | null {
+  const isMovable = template ? isOnStepAxis(template) : false;
+  const scaleName = isMovable ? AXES[view.axis].series : null;
+  const names = [...new Set([...listed, ...(template ? seriesNames(template) : [])])];
+  const lookup = useSeries(scaleName ? [...names, scaleName] : names);
+  const version = useSeriesVersion();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lookup's answers change with the version.
+  return useMemo(() => {
+    if (!template) return null;
+    const bound = bind(template, lookup);
+    return smoothed(scaleName ? onAxis(bound, lookup(scaleName)) : bound, view.smoothing);
+  }, [template, version, scaleName, view.smoothing]);
+}
+
+/** Warm-up and draft training count steps of their own, which have no place among the run's tokens and time. */
+function isOnStepAxis(template: Figure): boolean {
+  return !seriesNames(template).some((name) => /^(warm_up|draft_pretraining)\//.test(name));
+}
+
+function emptyWords(figure: Figure): string {
+  const meta = figure.layout.meta as { empty?: string } | undefined;
+  return meta?.empty ?? "Appears with the first measurement.";
+}

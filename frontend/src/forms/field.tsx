@@ -1,0 +1,175 @@
+import { type ReactNode, useState } from "react";
+import { numberText, parseNumber } from "./number.ts";
+import { pointerOf } from "./problems.ts";
+import type { LeafNode } from "./schema.ts";
+import { kindLabelOf, labelOf, unitOf } from "./words.ts";
+
+export interface FieldProps {
+  node: LeafNode;
+  /** Undefined while the default stands. */
+  value: unknown;
+  messages: string[];
+  onChange: (value: unknown) => void;
+}
+
+/** One setting: its control with the unit, the default as placeholder, what it means, and what is wrong with it. */
+export function Field({ node, value, messages, onChange }: FieldProps) {
+  const id = fieldId(node.path);
+  const isChanged = value !== undefined;
+  return (
+    <FieldRow
+      id={id}
+      label={labelOf(node.key)}
+      path={node.path.join(".")}
+      help={[node.help, node.limits && `Allowed: ${node.limits}.`].filter(Boolean).join(" ")}
+      messages={messages}
+      reset={isChanged && !node.isRequired ? () => onChange(undefined) : undefined}
+      resetTo={shown(node.defaultValue)}
+    >
+      <Control node={node} value={value} id={id} isInvalid={messages.length > 0} onChange={onChange} />
+      {unitOf(node.key) && <span className="unit">{unitOf(node.key)}</span>}
+    </FieldRow>
+  );
+}
+
+export function fieldId(path: string[]): string {
+  return `field${pointerOf(path).replaceAll("/", "-")}`;
+}
+
+function shown(value: unknown): string {
+  return value === null || value === undefined ? "none" : kindOrText(value);
+}
+
+function kindOrText(value: unknown): string {
+  return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
+}
+
+interface FieldRowProps {
+  id: string;
+  label: string;
+  path?: string;
+  help: string;
+  messages: string[];
+  reset?: () => void;
+  resetTo?: string;
+  children: ReactNode;
+}
+
+/** The frame of a setting: label, control, help and problems. */
+export function FieldRow({ id, label, path, help, messages, reset, resetTo, children }: FieldRowProps) {
+  return (
+    <div className="field" data-changed={reset ? true : undefined}>
+      <label htmlFor={id} title={path}>
+        {label}
+      </label>
+      <div className="field-control">
+        {children}
+        {reset && (
+          <button
+            type="button"
+            className="link-button"
+            onClick={reset}
+            aria-label={`Reset ${label} to ${resetTo}`}
+          >
+            reset to {resetTo}
+          </button>
+        )}
+      </div>
+      <p className="field-help" id={`${id}-help`}>
+        {help}
+      </p>
+      <div className="field-problems" id={`${id}-problems`} aria-live="polite">
+        {messages.map((message) => (
+          <p key={message}>{sentence(message)}</p>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function sentence(message: string): string {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+interface ControlProps {
+  node: LeafNode;
+  value: unknown;
+  id: string;
+  isInvalid: boolean;
+  onChange: (value: unknown) => void;
+}
+
+function Control({ node, value, id, isInvalid, onChange }: ControlProps) {
+  const common = { id, "aria-invalid": isInvalid, "aria-describedby": `${id}-help ${id}-problems` };
+  if (node.type === "boolean") {
+    const isOn = (value ?? node.defaultValue) === true;
+    const toggle = (next: boolean) => onChange(next === node.defaultValue ? undefined : next);
+    return (
+      <input type="checkbox" {...common} checked={isOn} onChange={(event) => toggle(event.target.checked)} />
+    );
+  }
+  if (node.type === "choice") {
+    const choose = (text: string) => {
+      const choice = node.choices.find((each) => String(each) === text);
+      onChange(choice === node.defaultValue ? undefined : choice);
+    };
+    return (
+      <select
+        className="input"
+        {...common}
+        value={String(value ?? node.defaultValue)}
+        onChange={(e) => choose(e.target.value)}
+      >
+        {node.choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {kindLabelOf(String(choice))}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  if (node.type === "text") {
+    const placeholder = numberText(node.defaultValue) || (node.example && `e.g. ${node.example}`) || "none";
+    const set = (text: string) => onChange(text === "" ? undefined : text);
+    return (
+      <input
+        className="input wide"
+        {...common}
+        value={numberText(value)}
+        placeholder={placeholder}
+        spellCheck={false}
+        autoCapitalize="off"
+        onChange={(event) => set(event.target.value)}
+      />
+    );
+  }
+  return (
+    <NumberInput {...common} value={value} placeholder={numberText(node.defaultValue)} onChange={onChange} />
+  );
+}
+
+type NumberInputProps = Omit<React.ComponentProps<"input">, "value" | "onChange"> & {
+  value: unknown;
+  onChange: (value: unknown) => void;
+};
+
+/** Keeps the text as it is typed ("1." or "3e-"), which a number alone could not say. */
+export function NumberInput({ value, onChange, ...rest }: NumberInputProps) {
+  const [text, setText] = useState(numberText(value));
+  if (parseNumber(text) !== value) setText(numberText(value));
+  const change = (typed: string) => {
+    setText(typed);
+    onChange(parseNumber(typed));
+  };
+  return (
+    <input
+      className="input number-input"
+      inputMode="decimal"
+      autoComplete="off"
+      {...rest}
+      value={text}
+      onChange={(event) => change(event.target.value)}
+    />
+  );
+}

@@ -1,0 +1,11 @@
+/** What a number field's text means: a number where it is one, nothing where it is empty, else the text as typed. */
+export function parseNumber(text: string): number | string | undefined {
+  const trimmed = text.trim().replace("−", "-");
+  if (trimmed === "") return undefined;
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
+}
+
+/** A stored number as text for a field: no grouping, no rounding. */
+export function numberText(value: unknown): string {
+  return value === undefined || value === null ? "" : String(value);
+}

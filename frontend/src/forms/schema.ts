@@ -1,0 +1,152 @@
+/** The part of JSON Schema that the run configuration's schema uses. */
+export interface JsonSchema {
+  $ref?: string;
+  $defs?: Record<string, JsonSchema>;
+  title?: string;
+  description?: string;
+  type?: string;
+  const?: unknown;
+  enum?: unknown[];
+  default?: unknown;
+  examples?: unknown[];
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  oneOf?: JsonSchema[];
+  anyOf?: JsonSchema[];
+  discriminator?: { propertyName: string; mapping?: Record<string, string> };
+  minimum?: number;
+  maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
+  minLength?: number;
+  maxLength?: number;
+}
+
+interface NodeBase {
+  /** Where its value lies in the configuration. */
+  path: string[];
+  key: string;
+  help: string;
+  defaultValue: unknown;
+}
+
+export interface LeafNode extends NodeBase {
+  type: "integer" | "number" | "text" | "boolean" | "choice";
+  isNullable: boolean;
+  isRequired: boolean;
+  choices: (string | number)[];
+  example: string;
+  limits: string;
+}
+
+export interface ObjectNode extends NodeBase {
+  type: "object";
+  fields: Node[];
+}
+
+export interface UnionNode extends NodeBase {
+  type: "union";
+  discriminator: string;
+  defaultKind: string;
+  variants: { kind: string; help: string; fields: Node[] }[];
+}
+
+export type Node = LeafNode | ObjectNode | UnionNode;
+
+/** Reads the schema of a run configuration into the tree of its fields. */
+export function readSchema(root: JsonSchema): ObjectNode {
+  const node = readNode(root, root, [], undefined, true);
+  if (node?.type !== "object") throw new Error("The schema of the run configuration is not an object.");
+  return node;
+}
+
+function readNode(
+  root: JsonSchema,
+  raw: JsonSchema,
+  path: string[],
+  inherited: unknown,
+  isRequired: boolean,
+): Node | null {
+  const { schema, isNullable } = unwrapNullable(root, raw);
+  const base: NodeBase = {
+    path,
+    key: path.at(-1) ?? "",
+    help: raw.description ?? schema.description ?? "",
+    defaultValue: inherited === undefined ? (raw.default ?? schema.default) : inherited,
+  };
+  if (schema.const !== undefined) return null;
+  if (schema.oneOf && schema.discriminator) return readUnion(root, schema, base);
+  if (schema.properties)
+    return { ...base, type: "object", fields: readFields(root, schema, path, base.defaultValue) };
+  return readLeaf(schema, base, isNullable, isRequired);
+}
+
+function readFields(root: JsonSchema, schema: JsonSchema, path: string[], defaults: unknown): Node[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
+    const inherited = isRecord(defaults) ? defaults[key] : undefined;
+    const isRequired = schema.required?.includes(key) ?? false;
+    return readNode(root, property, [...path, key], inherited, isRequired) ?? [];
+  });
+}
+
+function readUnion(root: JsonSchema, schema: JsonSchema, base: NodeBase): UnionNode {
+  const discriminator = schema.discriminator?.propertyName ?? "kind";
+  const ofKind = isRecord(base.defaultValue) ? base.defaultValue[discriminator] : undefined;
+  const variants = (schema.oneOf ?? []).map((option) => {
+    const variant = resolve(root, option);
+    const kind = String(variant.properties?.[discriminator]?.const ?? "");
+    const defaults = kind === ofKind ? base.defaultValue : undefined;
+    return { kind, help: variant.description ?? "", fields: readFields(root, variant, base.path, defaults) };
+  });
+  return {
+    ...base,
+    type: "union",
+    discriminator,
+    defaultKind: String(ofKind ?? variants[0]?.kind),
+    variants,
+  };
+}
+
+function readLeaf(schema: JsonSchema, base: NodeBase, isNullable: boolean, isRequired: boolean): LeafNode {
+  const leaf = { ...base, isNullable, isRequired, example: String(schema.examples?.[0] ?? "") };
+  if (schema.enum) {
+    return { ...leaf, type: "choice", choices: schema.enum as (string | number)[], limits: "" };
+  }
+  const type = { integer: "integer", number: "number", boolean: "boolean" }[schema.type ?? ""] ?? "text";
+  return { ...leaf, type: type as LeafNode["type"], choices: [], limits: describeLimits(schema) };
+}
+
+/** "1 to 16", "above 0", "at least 2": the allowed range in words. */
+function describeLimits(schema: JsonSchema): string {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
+  const parts: string[] = [];
+  if (minimum !== undefined) parts.push(`at least ${minimum}`);
+  if (exclusiveMinimum !== undefined) {
+    parts.push(schema.type === "integer" ? `at least ${exclusiveMinimum + 1}` : `above ${exclusiveMinimum}`);
+  }
+  if (maximum !== undefined) parts.push(`at most ${maximum}`);
+  if (exclusiveMaximum !== undefined) parts.push(`below ${exclusiveMaximum}`);
+  return parts.join(", ");
+}
+
+function unwrapNullable(root: JsonSchema, raw: JsonSchema): { schema: JsonSchema; isNullable: boolean } {
+  const schema = resolve(root, raw);
+  const options = schema.anyOf;
+  if (!options) return { schema, isNullable: false };
+  const others = options.filter((option) => option.type !== "null");
+  return { schema: resolve(root, others[0] ?? {}), isNullable: others.length < options.length };
+}
+
+/** Follows `$ref`; what stands beside the reference wins. */
+function resolve(root: JsonSchema, schema: JsonSchema): JsonSchema {
+  if (!schema.$ref) return schema;
+  const { $ref, ...beside } = schema;
+  const target = root.$defs?.[$ref.replace("#/$defs/", "")];
+  if (!target) throw new Error(`The schema refers to ${$ref}, which it does not define.`);
+  return { ...resolve(root, target), ...beside };
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,86 @@
+const ACRONYMS: Record<string, string> = { kl: "KL", grpo: "GRPO", gpu: "GPU", adamw: "AdamW" };
+
+const KINDS: Record<string, string> = {
+  eagle3: "EAGLE-3",
+  adamw: "AdamW",
+  muon: "Muon",
+  none: "None (autoregressive)",
+  scratch: "From scratch",
+  checkpoint: "From a checkpoint",
+  bfloat16: "bfloat16",
+  float32: "float32",
+  ngram: "N-gram",
+  mtp: "Multi-token prediction",
+  vllm: "vLLM",
+};
+
+const GROUPS: Record<string, string> = {
+  grpo: "GRPO",
+  probe: "Speedup probe",
+  samples: "Stored samples",
+  checkpoint: "Checkpoints",
+};
+
+/** Unit by the last word of a name; a name may have one of its own. */
+const UNIT_OF_SUFFIX: Record<string, string> = {
+  s: "s",
+  ms: "ms",
+  tokens: "tokens",
+  steps: "steps",
+  bytes: "bytes",
+  gib: "GiB",
+  nats: "nats",
+};
+const UNIT_OF_NAME: Record<string, string> = {
+  draft_length: "tokens",
+  unroll_length: "tokens",
+};
+
+export function unitOf(key: string): string {
+  return UNIT_OF_NAME[key] ?? UNIT_OF_SUFFIX[key.split("_").at(-1) ?? ""] ?? "";
+}
+
+/** "num_prompts_per_step" -> "Prompts per step"; the unit at the end goes where the value is. */
+export function labelOf(key: string): string {
+  const words = key.replace(/^num_/, "").split("_");
+  const hasUnit = key.split("_").length > 1 && !key.startsWith("num_") && words.at(-1) === unitOf(key);
+  const kept = hasUnit && words.length > 1 && !key.startsWith("max_") ? words.slice(0, -1) : words;
+  const text = kept.map((word) => ACRONYMS[word] ?? word).join(" ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export function groupTitleOf(key: string): string {
+  return GROUPS[key] ?? labelOf(key);
+}
+
+export function kindLabelOf(kind: string): string {
+  return KINDS[kind] ?? kind.charAt(0).toUpperCase() + kind.slice(1).replaceAll("_", " ");
+}
+
+/** Settings that most launches look at; the others of their group are folded under "Advanced". */
+const ESSENTIAL = new Set([
+  "task/num_terms",
+  "task/max_term",
+  "policy/num_layers",
+  "policy/hidden_size",
+  "policy/path",
+  "rollout/max_new_tokens",
+  "rollout/temperature",
+  "drafter/draft_length",
+  "drafter/path",
+  "probe/interval_steps",
+  "grpo/num_steps",
+  "grpo/num_prompts_per_step",
+  "grpo/num_generations_per_prompt",
+  "trainer/optimizer",
+  "trainer/optimizer/learning_rate",
+  "trainer/optimizer/learning_rate_matrices",
+  "validation/interval_steps",
+  "checkpoint/interval_steps",
+  "samples/interval_steps",
+  "seed",
+]);
+
+export function isEssential(path: string[]): boolean {
+  return ESSENTIAL.has(path.join("/"));
+}

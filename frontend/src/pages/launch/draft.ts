@@ -1,0 +1,65 @@
+import type { FormState } from "../../forms/values.ts";
+
+/** Everything that the reader can enter on the launch page. */
+export interface Draft {
+  name: string;
+  cluster: string;
+  labels: string;
+  notes: string;
+  maxAttempts: unknown;
+  form: FormState;
+}
+
+export const EMPTY_FORM: FormState = { values: {}, memory: {} };
+export const EMPTY_DRAFT: Draft = {
+  name: "",
+  cluster: "local",
+  labels: "",
+  notes: "",
+  maxAttempts: undefined,
+  form: EMPTY_FORM,
+};
+
+const key = (source: string) => `foredeck-launch ${source}`;
+
+/** Keeps what was typed, in this tab, through a reload or a new login. */
+export function saveDraft(source: string, draft: Draft): void {
+  try {
+    sessionStorage.setItem(key(source), JSON.stringify(draft));
+  } catch {
+    // Storage is blocked or full: the page alone keeps it.
+  }
+}
+
+export function loadDraft(source: string): Draft | null {
+  try {
+    const stored = sessionStorage.getItem(key(source));
+    return stored ? { ...EMPTY_DRAFT, ...(JSON.parse(stored) as Partial<Draft>) } : null;
+  } catch {
+    return null;
+  }
+}
+
+export function forgetDraft(source: string): void {
+  try {
+    sessionStorage.removeItem(key(source));
+  } catch {
+    // Storage is blocked.
+  }
+}
+
+/** "team: post-training, smoke" -> {team: "post-training", smoke: ""}. */
+export function parseLabels(text: string): Record<string, string> {
+  const parts = text.split(",").map((part) => part.trim());
+  const entries = parts.filter(Boolean).map((part) => {
+    const colon = part.indexOf(":");
+    return colon < 0 ? [part, ""] : [part.slice(0, colon).trim(), part.slice(colon + 1).trim()];
+  });
+  return Object.fromEntries(entries);
+}
+
+export function labelsText(labels: Record<string, string>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => (value ? `${name}: ${value}` : name))
+    .join(", ");
+}

@@ -1,0 +1,33 @@
+import { plural } from "../../format/number.ts";
+import { summarize } from "./summary.ts";
+
+interface LaunchBarProps {
+  resolved: unknown;
+  cluster: string;
+  numProblems: number;
+  isLaunching: boolean;
+  onShowProblems: () => void;
+}
+
+/** Always in sight: what will run, what is wrong, and Launch. */
+export function LaunchBar({ resolved, cluster, numProblems, isLaunching, onShowProblems }: LaunchBarProps) {
+  return (
+    <div className="launch-bar">
+      <p className="launch-summary">
+        {resolved === null ? (
+          <span className="muted">Checking the settings.</span>
+        ) : (
+          [...summarize(resolved), `on ${cluster}`].map((part) => <span key={part}>{part}</span>)
+        )}
+      </p>
+      {numProblems > 0 && (
+        <button type="button" className="link-button problem-link" onClick={onShowProblems}>
+          {plural(numProblems, "problem")}, show
+        </button>
+      )}
+      <button type="submit" className="button button-primary" disabled={isLaunching}>
+        {isLaunching ? "Launching" : "Launch"}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,113 @@
+import { useQuery } from "@tanstack/react-query";
+import { clustersQuery } from "../../api/queries.ts";
+import { FieldRow, NumberInput } from "../../forms/field.tsx";
+import type { Problems } from "../../forms/problems.ts";
+import type { Draft } from "./draft.ts";
+
+interface RunFieldsProps {
+  draft: Draft;
+  problems: Problems;
+  onChange: (changes: Partial<Draft>) => void;
+}
+
+/** What is not part of the configuration: name, labels, place, notes, attempts. */
+export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
+  const clusters = useQuery(clustersQuery);
+  const names = clusters.data?.map(({ name }) => name) ?? [];
+  const choices = names.includes(draft.cluster) ? names : [draft.cluster, ...names];
+  const at = (pointer: string) => messagesUnder(problems, pointer);
+  return (
+    <fieldset className="card group">
+      <legend>Run</legend>
+      <FieldRow
+        id="run-name"
+        label="Name"
+        help="What people call it; need not be unique."
+        messages={at("/name")}
+      >
+        <input
+          id="run-name"
+          className="input wide"
+          value={draft.name}
+          placeholder="eagle3 k=3"
+          required
+          maxLength={120}
+          aria-invalid={at("/name").length > 0}
+          aria-describedby="run-name-help run-name-problems"
+          onChange={(event) => onChange({ name: event.target.value })}
+        />
+      </FieldRow>
+      <FieldRow
+        id="run-cluster"
+        label="Cluster"
+        help="The Ray cluster that carries it."
+        messages={at("/cluster")}
+      >
+        <select
+          id="run-cluster"
+          className="input wide"
+          value={draft.cluster}
+          aria-invalid={at("/cluster").length > 0}
+          aria-describedby="run-cluster-help run-cluster-problems"
+          onChange={(event) => onChange({ cluster: event.target.value })}
+        >
+          {choices.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </FieldRow>
+      <FieldRow
+        id="run-labels"
+        label="Labels"
+        help="For finding it again: key: value, separated by commas."
+        messages={at("/labels")}
+      >
+        <input
+          id="run-labels"
+          className="input wide"
+          value={draft.labels}
+          placeholder="team: post-training"
+          aria-invalid={at("/labels").length > 0}
+          aria-describedby="run-labels-help run-labels-problems"
+          onChange={(event) => onChange({ labels: event.target.value })}
+        />
+      </FieldRow>
+      <FieldRow id="run-notes" label="Notes" help="Why you launch it." messages={at("/notes")}>
+        <textarea
+          id="run-notes"
+          className="input wide"
+          rows={2}
+          value={draft.notes}
+          aria-invalid={at("/notes").length > 0}
+          aria-describedby="run-notes-help run-notes-problems"
+          onChange={(event) => onChange({ notes: event.target.value })}
+        />
+      </FieldRow>
+      <FieldRow
+        id="run-max-attempts"
+        label="Attempts at most"
+        help="After a crash it starts again from its last checkpoint. Allowed: 1 to 20."
+        messages={at("/max_attempts")}
+        reset={draft.maxAttempts === undefined ? undefined : () => onChange({ maxAttempts: undefined })}
+        resetTo="3"
+      >
+        <NumberInput
+          id="run-max-attempts"
+          value={draft.maxAttempts}
+          placeholder="3"
+          aria-invalid={at("/max_attempts").length > 0}
+          aria-describedby="run-max-attempts-help run-max-attempts-problems"
+          onChange={(maxAttempts) => onChange({ maxAttempts })}
+        />
+      </FieldRow>
+    </fieldset>
+  );
+}
+
+/** Messages of a field and of anything inside it, such as one label. */
+function messagesUnder(problems: Problems, pointer: string): string[] {
+  const inside = Object.entries(problems).filter(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+  return inside.flatMap(([at, messages]) =>
+    messages.map((message) => (at === pointer ? message : `${at.slice(pointer.length + 1)}: ${message}`)),
+  );
+}

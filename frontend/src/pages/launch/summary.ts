@@ -1,0 +1,29 @@
+import { formatCount } from "../../format/number.ts";
+import { getAt } from "../../forms/values.ts";
+import { kindLabelOf } from "../../forms/words.ts";
+
+/** What a resolved configuration will run, in a few words each: the model, the drafter, the amount of work. */
+export function summarize(config: unknown): string[] {
+  const at = (path: string) => getAt(config, path.split("/"));
+  return [policy(at), drafter(at), work(at)];
+}
+
+type Reader = (path: string) => unknown;
+
+function policy(at: Reader): string {
+  if (at("policy/kind") === "checkpoint")
+    return String(at("policy/path")).split("/").filter(Boolean).at(-1) ?? "";
+  return `${at("policy/num_layers")} layers × ${at("policy/hidden_size")}`;
+}
+
+function drafter(at: Reader): string {
+  const kind = String(at("drafter/kind"));
+  return kind === "none" ? "no speculation" : `${kindLabelOf(kind)}, k = ${at("drafter/draft_length")}`;
+}
+
+function work(at: Reader): string {
+  const [steps, prompts, each] = ["num_steps", "num_prompts_per_step", "num_generations_per_prompt"].map(
+    (name) => Number(at(`grpo/${name}`)),
+  );
+  return `${formatCount(steps ?? 0)} steps of ${formatCount(prompts ?? 0)} × ${formatCount(each ?? 0)} responses`;
+}

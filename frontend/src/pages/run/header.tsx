@@ -1,0 +1,135 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "react-router";
+import { api, type RunRead, unwrap } from "../../api/client.ts";
+import { runQuery } from "../../api/queries.ts";
+import { Confirm } from "../../design/confirm.tsx";
+import { ProblemNote } from "../../design/states.tsx";
+import { StatusBadge } from "../../design/status.tsx";
+import { RelativeTime, useNow } from "../../design/time.tsx";
+import { formatDuration } from "../../format/time.ts";
+import { Labels } from "../runs/run-table.tsx";
+import { RunProgress } from "./progress.tsx";
+
+/** What the run is, how far it has come, and what can be done with it. */
+export function RunHeader({ run }: { run: RunRead }) {
+  return (
+    <header className="run-head">
+      <div className="run-title">
+        <div className="run-title-line">
+          <h1>{run.name}</h1>
+          <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+        </div>
+        <p className="muted small run-origin">
+          <RunFacts run={run} />
+        </p>
+        <Labels labels={run.labels} />
+      </div>
+      <div className="run-head-progress">
+        <RunProgress run={run} />
+        <p className="muted small">
+          <Timing run={run} />
+        </p>
+      </div>
+      <div className="actions">
+        <Link className="button" to={`/launch?clone=${run.id}`}>
+          Clone
+        </Link>
+        {!run.is_ended && <StopButton run={run} />}
+      </div>
+      <StatusReason run={run} />
+      {run.notes && <p className="run-notes">{run.notes}</p>}
+    </header>
+  );
+}
+
+function RunFacts({ run }: { run: RunRead }) {
+  return (
+    <>
+      <span className="mono">{run.id.slice(0, 8)}</span> · {run.cluster}
+      {run.created_by && ` · ${run.created_by}`} · created <RelativeTime time={run.created_at} />
+      {run.current_attempt > 1 && ` · attempt ${run.current_attempt} of ${run.max_attempts}`}
+      {run.cloned_from_id && (
+        <>
+          {" "}
+          · cloned from{" "}
+          <Link to={`/runs/${run.cloned_from_id}`} className="mono">
+            {run.cloned_from_id.slice(0, 8)}
+          </Link>
+        </>
+      )}
+    </>
+  );
+}
+
+function Timing({ run }: { run: RunRead }) {
+  const now = useNow();
+  if (!run.started_at) return <>Not started yet</>;
+  const until = run.ended_at ? new Date(run.ended_at) : now;
+  const elapsed = formatDuration(Math.max(0, (until.getTime() - new Date(run.started_at).getTime()) / 1000));
+  if (run.is_ended) return <>Took {elapsed}</>;
+  return (
+    <>
+      {elapsed} so far{run.eta_s !== null && `, about ${formatDuration(run.eta_s)} to go`}
+    </>
+  );
+}
+
+/** Why the run is in its state, unless it simply runs. */
+function StatusReason({ run }: { run: RunRead }) {
+  const now = useNow();
+  if (!run.status_reason || run.status === "running" || run.status === "succeeded") return null;
+  const tone = { failed: "failed", lost: "lost" }[run.status as string] ?? "stopped";
+  const silence = run.last_heartbeat_at && (now.getTime() - new Date(run.last_heartbeat_at).getTime()) / 1000;
+  return (
+    <div className={`note tone-${tone}`} role="status">
+      <p className="status-reason">{run.status_reason}</p>
+      {run.status === "lost" && silence && (
+        <p className="small">Last heard of {formatDuration(silence)} ago.</p>
+      )}
+      {run.last_checkpoint_step !== null && !run.is_ended && (
+        <p className="small">A new attempt goes on from the checkpoint of step {run.last_checkpoint_step}.</p>
+      )}
+    </div>
+  );
+}
+
+function StopButton({ run }: { run: RunRead }) {
+  const [isAsking, setAsking] = useState(false);
+  const queryClient = useQueryClient();
+  const stop = useMutation({
+    mutationFn: () =>
+      unwrap(api.POST("/api/v1/runs/{run_id}/stop", { params: { path: { run_id: run.id } } })),
+    onSuccess: (stopped) => queryClient.setQueryData(runQuery(run.id).queryKey, stopped),
+  });
+  const confirm = () => {
+    setAsking(false);
+    stop.mutate();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        className="button"
+        onClick={() => setAsking(true)}
+        disabled={stop.isPending || run.is_stop_requested}
+      >
+        {run.is_stop_requested ? "Stopping" : "Stop"}
+      </button>
+      {stop.error && <ProblemNote error={stop.error} />}
+      {isAsking && (
+        <Confirm
+          title={`Stop ${run.name}?`}
+          action="Stop the run"
+          onConfirm={confirm}
+          onCancel={() => setAsking(false)}
+        >
+          <p>
+            It finishes the stage it is in and ends. A stopped run cannot go on; its clone starts from the
+            beginning.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+import { Link } from "react-router";
+import type { RunSummary } from "../../api/client.ts";
+import { StatusBadge } from "../../design/status.tsx";
+import { RelativeTime } from "../../design/time.tsx";
+import { formatNumber } from "../../format/number.ts";
+import { RunProgress } from "../run/progress.tsx";
+
+/** The runs as a table; on a phone each row becomes a card. */
+export function RunTable({ runs }: { runs: RunSummary[] }) {
+  return (
+    <table className="run-table">
+      <thead>
+        <tr>
+          <th scope="col">Run</th>
+          <th scope="col">Status</th>
+          <th scope="col">Progress</th>
+          <th scope="col" className="number" title="Mean reward of the latest step's responses">
+            Reward
+          </th>
+          <th scope="col" className="number" title="Tokens emitted per verification round">
+            Acceptance
+          </th>
+          <th scope="col" className="number" title="Measured speedup of generation over plain decoding">
+            Speedup
+          </th>
+          <th scope="col">Started</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => (
+          <RunRow key={run.id} run={run} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function RunRow({ run }: { run: RunSummary }) {
+  return (
+    <tr>
+      <th scope="row" className="run-name">
+        <Link to={`/runs/${run.id}`}>{run.name}</Link>
+        <Labels labels={run.labels} />
+      </th>
+      <td className="run-status" title={run.status_reason}>
+        <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+      </td>
+      <td className="run-progress">
+        <RunProgress run={run} />
+      </td>
+      <td className="number" data-label="Reward">
+        {formatNumber(run.reward)}
+      </td>
+      <td className="number" data-label="Acceptance">
+        {formatNumber(run.acceptance_length)}
+      </td>
+      <td className="number" data-label="Speedup">
+        {run.generation_speedup === null ? "–" : `${formatNumber(run.generation_speedup)}×`}
+      </td>
+      <td className="run-started">
+        {run.started_at ? <RelativeTime time={run.started_at} /> : <span className="muted">not yet</span>}
+      </td>
+    </tr>
+  );
+}
+
+export function Labels({ labels }: { labels: Record<string, string> }) {
+  const entries = Object.entries(labels);
+  if (entries.length === 0) return null;
+  return (
+    <span className="labels">
+      {entries.map(([key, value]) => (
+        <span key={key} className="label">
+          {value ? `${key}: ${value}` : key}
+        </span>
+      ))}
+    </span>
+  );
+}
