@@ -5,6 +5,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -15,13 +16,17 @@ CONTENT_SECURITY_POLICY = (
 
 
 class Dashboard(StaticFiles):
-    """Unknown paths get index.html, where the browser's own router takes over; unknown paths of the API do not."""
+    """Unknown paths get index.html, where the browser's own router takes over; unknown assets do not."""
+
+    async def check_config(self) -> None:
+        if not Path(str(self.directory), "index.html").is_file():
+            raise HTTPException(404, "The dashboard is not built. Run `make`, or set FOREDECK_FRONTEND_DIR.")
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         try:
             response = await super().get_response(path, scope)
         except HTTPException as error:
-            if error.status_code != 404 or path.split("/", maxsplit=1)[0] in {"api", "assets"}:
+            if error.status_code != 404 or path.startswith("assets/"):
                 raise
             response = await super().get_response("index.html", scope)
         is_hashed = path.startswith("assets/")
@@ -30,6 +35,14 @@ class Dashboard(StaticFiles):
         return response
 
 
+class DashboardMount(Mount):
+    """Everything but the API, whose unknown paths and methods are errors of the API's own."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        is_api = f"{scope.get('path', '')}/".startswith("/api/")
+        return (Match.NONE, {}) if is_api else super().matches(scope)
+
+
 def mount(app: FastAPI, folder: Path) -> None:
     """Serves the folder at /; it may be built later."""
-    app.mount("/", Dashboard(directory=folder, html=True, check_dir=False), name="dashboard")
+    app.router.routes.append(DashboardMount("/", app=Dashboard(directory=folder, html=True, check_dir=False)))

@@ -221,12 +221,3 @@ def install(app: FastAPI) -> None:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
-
-
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    "4XX": {
-        "description": "A problem document",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    },
-}
-"""Declared on every route."""

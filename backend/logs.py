@@ -60,5 +60,8 @@ def configure(settings: Settings) -> None:
     root.handlers = [kept for kept in root.handlers if not getattr(kept, "is_foredeck", False)] + [handler]
     handler.is_foredeck = True  # type: ignore[attr-defined]
     root.setLevel(settings.log_level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
     for name in ("httpx", "httpcore", "uvicorn.access"):  # our own access log says more
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
-from backend import dashboard, errors, health, logs
-from backend.auth.guard import Reader, refuse_open_routes
+from backend import dashboard, errors, health, logs, openapi
+from backend.auth.guard import Reader, authenticate, refuse_open_routes
 from backend.auth.routes import router as auth_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
@@ -28,7 +28,6 @@ PREFIX = "/api/v1"
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service with all its routes; reads the environment when no settings are given."""
     settings = settings or load()
-    logs.configure(settings)
     app = FastAPI(
         title="Foredeck",
         version=_version(),
@@ -37,7 +36,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
-        responses=errors.RESPONSES,
         generate_unique_id_function=lambda route: f"{route.tags[0] if route.tags else 'root'}_{route.name}",
     )
     app.state.settings = settings
@@ -45,6 +43,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     errors.install(app)
     _include(app)
     refuse_open_routes(app)
+    openapi.install(app)
     dashboard.mount(app, settings.frontend_dir)
     app.add_middleware(RequestContext)
     return app
@@ -52,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    logs.configure(app.state.settings)
     fallback = Fallback(app.state.database, app.state.settings)
     fallback.start()
     yield
@@ -60,17 +60,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI) -> None:
-    routers = (
-        health.router,
-        auth_router,
-        config_router,
-        runs_router,
-        clusters_router,
-        telemetry_router,
-        figures_router,
-    )
-    for router in (*routers, _documents(app)):
+    for router in (health.router, auth_router):
         app.include_router(router, prefix=PREFIX)
+    for router in (config_router, runs_router, clusters_router, telemetry_router, figures_router, _documents(app)):
+        # Before anything else of a request is looked at, and whatever the routes themselves forget.
+        app.include_router(router, prefix=PREFIX, dependencies=[Depends(authenticate)])
 
 
 def _documents(app: FastAPI) -> APIRouter:
@@ -78,7 +72,7 @@ def _documents(app: FastAPI) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/openapi.json")
-    def openapi(_: Reader) -> dict[str, Any]:
+    def document(_: Reader) -> dict[str, Any]:
         return app.openapi()
 
     @router.get("/docs")

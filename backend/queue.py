@@ -133,7 +133,7 @@ def nudge(session: Session, delay_s: float = 0) -> None:
 
 
 def _send(redis_url: str, delay_s: float) -> None:
-    from backend.celery_app import sender  # noqa: PLC0415: Celery is loaded when it is first needed
+    from backend.celery_app import sender  # noqa: PLC0415 (Celery is loaded when it is first needed)
 
     sender(redis_url).send("dispatch", delay_s)
 

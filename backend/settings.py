@@ -36,8 +36,8 @@ HttpUrl = Annotated[str, AfterValidator(_without_slash)]
 Folder = Annotated[Path, BeforeValidator(_expanded)]
 
 
-def _variable(name: str, default: Any = ...) -> Any:
-    return Field(default, alias=name, validate_default=default is not ...)
+def _variable(name: str, default: Any = ..., is_secret: bool = False) -> Any:
+    return Field(default, alias=name, validate_default=default is not ..., repr=not is_secret)
 
 
 class Settings(BaseModel):
@@ -45,9 +45,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, populate_by_name=True)
 
-    database_url: Annotated[str, AfterValidator(_with_driver)] = _variable("DATABASE_URL")
+    database_url: Annotated[str, AfterValidator(_with_driver)] = _variable("DATABASE_URL", is_secret=True)
     """PostgreSQL, the one source of truth."""
-    redis_url: str = _variable("REDIS_URL", "redis://127.0.0.1:6379/0")
+    redis_url: str = _variable("REDIS_URL", "redis://127.0.0.1:6379/0", is_secret=True)
     """Redis or Valkey: Celery's broker and the wake-up channel of live streams. May be down."""
     home: Folder = _variable("FOREDECK_HOME", "~/.foredeck")
     """Data folder of a one-machine installation."""
@@ -68,7 +68,7 @@ class Settings(BaseModel):
     """Folder in which the supervisor of this machine's Ray is asked for it; set by `foredeck up`."""
     ray_address: HttpUrl | None = _variable("RAY_ADDRESS", None)
     """Job server of the cluster named `local`, in place of a Ray that `foredeck up` starts."""
-    ray_token: str | None = Field(None, alias="FOREDECK_RAY_TOKEN", repr=False)
+    ray_token: str | None = _variable("FOREDECK_RAY_TOKEN", None, is_secret=True)
     """Bearer token of registered Ray clusters that run with RAY_AUTH_MODE=token."""
     cluster_python: str = _variable("FOREDECK_CLUSTER_PYTHON", sys.executable)
     """Python interpreter of the cluster named `local`."""
