@@ -130,7 +130,7 @@ def test_a_kl_penalty_holds_the_policy_at_its_reference(make_trainer, make_polic
     for _ in range(6):
         _step(free, batch)
         last = _step(held, batch)
-    assert 0 < last["policy/kl_reference_nats"]
+    assert last["policy/kl_reference_nats"] > 0
     start = torch.cat([p.detach().flatten() for p in make_policy().parameters()])
     assert (_parameters(held) - start).norm() < (_parameters(free) - start).norm()
 
