@@ -19,7 +19,6 @@ import redis.asyncio
 from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
-from starlette.concurrency import run_in_threadpool
 
 from backend.db import Database
 from backend.telemetry import repository
@@ -112,7 +111,7 @@ class Hub:
 
     async def query(self, read: Callable[[Session], T]) -> T:
         """Run a short read in a thread, in a transaction of its own."""
-        return await run_in_threadpool(self._read, read)
+        return await asyncio.to_thread(self._read, read)
 
     def _read(self, read: Callable[[Session], T]) -> T:
         with self._database.transaction() as session:
