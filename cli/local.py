@@ -26,10 +26,11 @@ from cli.output import console, duration, memory, print_json
 DETACHED_TIMEOUT_S = 180.0
 
 
-def up(port: int | None) -> None:
+def up(port: int | None, is_quiet: bool) -> None:
     """Runs in the foreground until Ctrl-C."""
     with running_here(port):
-        print_summary("Ctrl-C ends everything.")
+        if not is_quiet:
+            print_summary("Ctrl-C ends everything.")
         serve_for_ever()
 
 
@@ -45,13 +46,13 @@ def serve_for_ever() -> None:
     threading.Event().wait()
 
 
-def up_detached(port: int | None) -> None:
+def up_detached(port: int | None, is_quiet: bool) -> None:
     """Starts a supervisor in the background and returns when all is up."""
     place = home()
     place.create()
     log = place.logs / "supervisor.log"
     log.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "cli.main", "up", *([] if port is None else ["--port", str(port)])]
+    argv = [sys.executable, "-m", "cli.main", "up", "--quiet", *([] if port is None else ["--port", str(port)])]
     process = ServerProcess.spawn(argv, log=log, environment=os.environ | {"FOREDECK_HOME": str(place.root)})
     deadline = time.monotonic() + DETACHED_TIMEOUT_S
     while not _is_up(place, process.pid):
@@ -59,7 +60,8 @@ def up_detached(port: int | None) -> None:
             process.stop()
             raise CommandError(f"Foredeck did not come up:\n{last_lines(log)}", ExitCode.INFRASTRUCTURE)
         time.sleep(0.1)
-    print_summary("`foredeck down` ends everything.")
+    if not is_quiet:
+        print_summary("`foredeck down` ends everything.")
 
 
 def _is_up(place: Home, pid: int) -> bool:
@@ -144,18 +146,19 @@ def status_view(found: Status) -> Group:
     table = Table(box=None, pad_edge=False)
     for column in ("Service", "Where", "Process", "Memory", "Up for", "Log"):
         table.add_column(column, header_style="bold", justify="right" if column in {"Process", "Memory"} else "left")
-    for process in found.processes:
+    for process in sorted(found.processes, key=lambda each: (each.port or sys.maxsize, each.name)):
         table.add_row(
             process.name,
             f"127.0.0.1:{process.port}" if process.port else "-",
             str(process.pid) if process.is_running else "-",
             memory(process.memory_bytes),
             duration(process.uptime_s) if process.is_running else Text("not running", style="red"),
-            _short(process.log),
+            process.log.name,
         )
     if not any(process.name == "Ray" for process in found.processes):
-        table.add_row("Ray", "-", "-", "-", "starts with the first run", "")
-    return Group(Text(_headline(found), style="bold"), Text(), table)
+        table.add_row("Ray", "-", "-", "not started", "until a run needs it", "ray.log")
+    logs = Text(f"\nLogs: {_short(found.home / 'logs')}", style="dim")
+    return Group(Text(_headline(found), style="bold"), Text(), table, logs)
 
 
 def _headline(found: Status) -> str:

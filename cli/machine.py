@@ -27,15 +27,16 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return when it is up; `foredeck down` ends it.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table and no link.")] = False,
 ) -> None:
     """Start everything on this machine and keep it running until Ctrl-C."""
     with _extras():
         from cli import local
 
         if detach:
-            local.up_detached(port)
+            local.up_detached(port, quiet)
         else:
-            local.up(port)
+            local.up(port, quiet)
 
 
 def status(*, is_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> int:

@@ -1,9 +1,10 @@
 """What people read: tables, problems, numbers."""
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -14,8 +15,15 @@ from rich.text import Text
 from cli.errors import CommandError
 from cli.schemas import LogLine, Run, RunSummary
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+WIDTH_IN_FILES = 160
+
+
+def _console(file: TextIO) -> Console:
+    return Console(file=file, highlight=False, width=None if file.isatty() else WIDTH_IN_FILES)
+
+
+console = _console(sys.stdout)
+errors = _console(sys.stderr)
 
 STATUS_STYLES = {
     "queued": "dim",

@@ -27,9 +27,13 @@ class Account:
 class ServerProcess:
     """Has its own session, so that a terminal's Ctrl-C reaches only the supervisor, which stops it in order."""
 
-    def __init__(self, process: psutil.Process, popen: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self, process: psutil.Process, popen: subprocess.Popen[bytes] | None = None, log_start: int = 0
+    ) -> None:
         self._process = process
         self._popen = popen
+        self.log_start = log_start
+        """Where its part of the log begins, in bytes."""
         self.pid = process.pid
         self.create_time = process.create_time()
 
@@ -49,6 +53,7 @@ class ServerProcess:
             EmbeddedError: the program is not there or may not be run.
         """
         with log.open("ab") as output:
+            log_start = output.tell()
             try:
                 popen = subprocess.Popen(
                     argv,
@@ -62,7 +67,7 @@ class ServerProcess:
                 )
             except OSError as error:
                 raise EmbeddedError(f"Cannot start {argv[0]}: {error}.") from error
-        return cls(psutil.Process(popen.pid), popen)
+        return cls(psutil.Process(popen.pid), popen, log_start)
 
     @classmethod
     def find(cls, pid: int, create_time: float | None = None) -> Self | None:
@@ -130,11 +135,12 @@ def as_account(account: Account | None) -> AccountArguments:
     return {"user": account.uid, "group": account.gid, "extra_groups": []}
 
 
-def last_lines(log: Path, num_lines: int = 15) -> str:
+def last_lines(log: Path, start: int = 0, num_lines: int = 15) -> str:
+    """The end of the log, from byte `start` at most."""
     if not log.exists():
         return "(no log)"
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 8192), os.SEEK_SET)
+        file.seek(max(start, log.stat().st_size - 8192), os.SEEK_SET)
         return "\n".join(file.read().decode(errors="replace").splitlines()[-num_lines:])
 
 
@@ -149,9 +155,11 @@ def wait_until_ready(
     deadline = time.monotonic() + timeout_s
     while (reason := probe()) is not None:
         if not process.is_alive():
-            raise EmbeddedError(f"{service} ended while starting. The end of {log}:\n{last_lines(log)}")
+            raise EmbeddedError(f"{service} ended while starting. {_end_of(log, process)}")
         if time.monotonic() > deadline:
-            raise EmbeddedError(
-                f"{service} was not ready after {timeout_s:.0f} s ({reason}). The end of {log}:\n{last_lines(log)}"
-            )
+            raise EmbeddedError(f"{service} was not ready after {timeout_s:.0f} s ({reason}). {_end_of(log, process)}")
         time.sleep(POLL_INTERVAL_S)
+
+
+def _end_of(log: Path, process: ServerProcess) -> str:
+    return f"The end of {log}:\n{last_lines(log, process.log_start)}"

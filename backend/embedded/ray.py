@@ -66,7 +66,7 @@ class RayService:
 
     @property
     def fingerprint(self) -> str:
-        return sha256(" ".join([*self.argv(agent_port=0), sys.version]).encode()).hexdigest()
+        return sha256(" ".join([*self.argv(agent_port=0, client_port=0), sys.version]).encode()).hexdigest()
 
     @property
     def is_wanted(self) -> bool:
@@ -114,14 +114,15 @@ class RayService:
             return str(error) or type(error).__name__
         return None if answer.is_success else f"HTTP {answer.status_code}"
 
-    def argv(self, agent_port: int) -> list[str]:
+    def argv(self, agent_port: int, client_port: int) -> list[str]:
         # Ray turns 127.0.0.1 into the machine's outer address, and breaks when a laptop changes its network.
         node = "127.0.0.2" if sys.platform == "linux" else HOST
         return [
             sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats",
             f"--node-ip-address={node}", f"--port={self.ports.ray_gcs}",
             f"--dashboard-host={HOST}", f"--dashboard-port={self.ports.ray_dashboard}",
-            f"--dashboard-agent-listen-port={agent_port}", "--ray-client-server-port=0", "--include-log-monitor=false",
+            f"--dashboard-agent-listen-port={agent_port}", f"--ray-client-server-port={client_port}",
+            "--include-log-monitor=false",
             f"--num-cpus={self.num_cpus}", f"--object-store-memory={OBJECT_STORE_BYTES}", f"--temp-dir={self.temp_dir}",
         ]  # fmt: skip
 
@@ -152,7 +153,7 @@ class RayService:
         require_free("Ray's control store", self.ports.ray_gcs)
         kept_password(self.token_path)
         self._clear_temp_dir()
-        argv = self.argv(free_port())
+        argv = self.argv(free_port(), free_port())
         return ServerProcess.spawn(argv, log=self.log, environment=self.environment(), directory=self.source_dir)
 
     def _clear_temp_dir(self) -> None:
