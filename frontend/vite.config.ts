@@ -6,6 +6,6 @@ export default defineConfig({
   // plotly.js names Node's `global` in a few places.
   define: { global: "globalThis" },
   server: { proxy: { "/api": "http://127.0.0.1:8600" } },
-  build: { target: "es2022", chunkSizeWarningLimit: 1500, assetsInlineLimit: 0 },
+  build: { target: "es2022", chunkSizeWarningLimit: 1400, assetsInlineLimit: 0 },
   test: { include: ["tests/**/*.test.{ts,tsx}"], environment: "happy-dom" },
 });

@@ -1001,10 +1001,16 @@ export interface components {
       num_prompts_per_step?: number;
       /**
        * Num Steps
-       * @description Policy updates in the whole run.
+       * @description Steps of the whole run: each generates responses, rewards them and updates the policy.
        * @default 40
        */
       num_steps?: number;
+      /**
+       * Num Updates Per Step
+       * @description Policy updates on each step's responses, an equal share each; ratios are clipped from the second on.
+       * @default 1
+       */
+      num_updates_per_step?: number;
     };
     /** Health */
     Health: {
@@ -1394,7 +1400,8 @@ export interface components {
        *       "normalize_advantages": true,
        *       "num_generations_per_prompt": 8,
        *       "num_prompts_per_step": 16,
-       *       "num_steps": 40
+       *       "num_steps": 40,
+       *       "num_updates_per_step": 1
        *     }
        */
       grpo?: components["schemas"]["GrpoConfig"];
@@ -1529,7 +1536,6 @@ export interface components {
       /**
        * Labels
        * @description For finding it again.
-       * @default {}
        * @example {
        *       "team": "post-training"
        *     }
@@ -1998,7 +2004,7 @@ export interface components {
       num_non_finite: number;
       /**
        * Num Points
-       * @description Stored values, those of replaced attempts counted too.
+       * @description Values received, those of replaced attempts counted too.
        */
       num_points: number;
       /** Unit */
@@ -2282,8 +2288,8 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"][];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2315,8 +2321,8 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2346,8 +2352,8 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2375,8 +2381,8 @@ export interface operations {
         };
         content?: never;
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2404,8 +2410,8 @@ export interface operations {
           "application/json": components["schemas"]["FiguresRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2435,8 +2441,8 @@ export interface operations {
           "application/json": components["schemas"]["FigureJson"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2464,8 +2470,8 @@ export interface operations {
           "application/json": components["schemas"]["Health"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2751,8 +2757,8 @@ export interface operations {
           "application/json": components["schemas"]["IngestResponse"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2780,8 +2786,8 @@ export interface operations {
           "application/json": components["schemas"]["LoginLinkRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2818,8 +2824,8 @@ export interface operations {
           "application/json": components["schemas"]["Readiness"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2847,8 +2853,8 @@ export interface operations {
           "application/json": components["schemas"]["ConfigExample"][];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2878,8 +2884,8 @@ export interface operations {
           };
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2911,8 +2917,8 @@ export interface operations {
           "application/json": components["schemas"]["ConfigValidated"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2950,8 +2956,8 @@ export interface operations {
           "application/json": components["schemas"]["RunPage"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -2983,8 +2989,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3014,8 +3020,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3049,8 +3055,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3084,8 +3090,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3116,8 +3122,8 @@ export interface operations {
           "text/yaml": string;
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3150,8 +3156,8 @@ export interface operations {
           "application/json": components["schemas"]["FigureJson"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3180,10 +3186,12 @@ export interface operations {
         headers: {
           [name: string]: unknown;
         };
-        content?: never;
+        content: {
+          "text/html": string;
+        };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3196,7 +3204,9 @@ export interface operations {
   telemetry_get_logs: {
     parameters: {
       query?: {
+        /** @description The first lines that follow this one. */
         after?: number | null;
+        /** @description Lines before this one. */
         before?: number | null;
         limit?: number;
         /** @description Lines of at least this severity. */
@@ -3221,8 +3231,8 @@ export interface operations {
           "application/json": components["schemas"]["LogPage"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3256,8 +3266,8 @@ export interface operations {
           "text/event-stream": string;
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3290,8 +3300,8 @@ export interface operations {
           "application/json": components["schemas"]["SamplesRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3321,8 +3331,8 @@ export interface operations {
           "application/json": components["schemas"]["SeriesRead"][];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3358,8 +3368,8 @@ export interface operations {
           "application/json": components["schemas"]["SeriesData"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3389,8 +3399,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3423,8 +3433,8 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3452,8 +3462,8 @@ export interface operations {
           "application/json": components["schemas"]["SessionRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3485,8 +3495,8 @@ export interface operations {
           "application/json": components["schemas"]["SessionRead"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3512,8 +3522,8 @@ export interface operations {
         };
         content?: never;
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3547,8 +3557,8 @@ export interface operations {
           "text/event-stream": string;
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3576,8 +3586,8 @@ export interface operations {
           "application/json": components["schemas"]["TokenRead"][];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3609,8 +3619,8 @@ export interface operations {
           "application/json": components["schemas"]["TokenCreated"];
         };
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };
@@ -3638,8 +3648,8 @@ export interface operations {
         };
         content?: never;
       };
-      /** @description A problem document */
-      "4XX": {
+      /** @description Problem */
+      default: {
         headers: {
           [name: string]: unknown;
         };

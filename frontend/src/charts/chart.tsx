@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import { templateQuery } from "../api/queries.ts";
 import { ChartIcon, TableIcon } from "../design/icons.tsx";
 import { ProblemNote } from "../design/states.tsx";
@@ -8,9 +8,11 @@ import { AXES, type AxisKind, onAxis } from "./axis.ts";
 import { bind, type Figure, hasPoints, seriesNames } from "./binding.ts";
 import { ChartTable } from "./chart-table.tsx";
 import { useInView } from "./in-view.ts";
-import { Plot } from "./plot.tsx";
 import { smoothed } from "./smoothing.ts";
 import { themedLayout, useChartTheme } from "./theme.ts";
+
+/** plotly.js is most of the dashboard's code and comes with the first chart. */
+const Plot = lazy(() => import("./plot.tsx"));
 
 export interface ChartView {
   axis: AxisKind;
@@ -65,7 +67,11 @@ function ChartBody({ name, title, series, view, isTable }: BodyProps) {
   if (!figure || !layout) return null;
   if (!hasPoints(figure)) return <p className="chart-empty muted">{emptyWords(figure)}</p>;
   if (isTable) return <ChartTable figure={figure} xTitle={xTitle ?? "step"} />;
-  return <Plot data={figure.data} layout={layout} label={title} />;
+  return (
+    <Suspense fallback={<p className="chart-empty muted">Fetching the chart library.</p>}>
+      <Plot data={figure.data} layout={layout} label={title} />
+    </Suspense>
+  );
 }
 
 /** The template bound to what the store knows, on the chosen axis, smoothed. */

@@ -10,7 +10,7 @@ const CONFIG: Partial<Config> = {
 };
 
 /** A drawn chart. It is updated in place, so that zoom, legend and hover survive. */
-export function Plot({ data, layout, label }: { data: object[]; layout: object; label: string }) {
+export default function Plot({ data, layout, label }: { data: object[]; layout: object; label: string }) {
   const element = useRef<HTMLDivElement>(null);
 
   useEffect(() => {

@@ -74,24 +74,14 @@ export function themedLayout(figure: Figure, theme: ChartTheme, xTitle: string |
     autosize: true,
     width: undefined,
     height: undefined,
-    margin: { l: 52, r: 12, t: 8, b: 40 },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
+    margin: { l: 48, r: 12, t: 28, b: 40 },
     font: { family: theme.font, size: 12, color: theme.muted },
     hoverlabel: {
       bgcolor: theme.surface,
       bordercolor: theme.line,
       font: { color: theme.text, family: theme.font },
     },
-    legend: {
-      ...(layout.legend as Part | undefined),
-      orientation: "h",
-      x: 0,
-      y: -0.22,
-      yanchor: "top",
-      bgcolor: "rgba(0,0,0,0)",
-      font: { color: theme.muted, size: 12 },
-    },
+    legend: { ...(layout.legend as Part), bgcolor: "rgba(0,0,0,0)", font: { color: theme.muted, size: 12 } },
   };
 }
 

@@ -12,34 +12,46 @@ interface FormProps {
 
 /** The run configuration as a form: one group per part, straight from its schema. */
 export function SchemaForm({ root, ...form }: FormProps & { root: ObjectNode }) {
-  const groups = root.fields.filter((field) => field.type !== "object" || field.fields.length > 0);
-  return groups.map((node) => <Group key={node.key} node={node} {...form} />);
+  const groups = root.fields.filter((field) => isPart(field));
+  const others = root.fields.filter((field) => !isPart(field));
+  return (
+    <>
+      {groups.map((node) => isPart(node) && <Group key={node.key} node={node} {...form} />)}
+      {others.length > 0 && (
+        <fieldset className="card group">
+          <legend>General</legend>
+          <p className="muted group-help">What belongs to no single part.</p>
+          <Fields fields={others} {...form} />
+        </fieldset>
+      )}
+    </>
+  );
 }
 
-function Group({ node, ...form }: FormProps & { node: Node }) {
+type Part = ObjectNode | UnionNode;
+
+function isPart(node: Node): node is Part {
+  return node.type === "object" || node.type === "union";
+}
+
+function Group({ node, ...form }: FormProps & { node: Part }) {
   const messages = node.type === "object" ? (form.problems[pointerOf(node.path)] ?? []) : [];
   return (
     <fieldset className="card group">
       <legend>{groupTitleOf(node.key)}</legend>
-      {node.type !== "object" && node.type !== "union" ? (
-        <Leaf node={node} {...form} />
-      ) : (
-        <>
-          <p className="muted group-help">{node.help}</p>
-          {messages.map((message) => (
-            <p key={message} className="field-problems">
-              {message}
-            </p>
-          ))}
-          <Body node={node} {...form} />
-        </>
-      )}
+      <p className="muted group-help">{node.help}</p>
+      {messages.map((message) => (
+        <p key={message} className="field-problems">
+          {message}
+        </p>
+      ))}
+      <Body node={node} {...form} />
     </fieldset>
   );
 }
 
 /** The fields of a part, those that few launches touch folded. */
-function Body({ node, ...form }: FormProps & { node: ObjectNode | UnionNode }) {
+function Body({ node, ...form }: FormProps & { node: Part }) {
   const fields = node.type === "union" ? fieldsOfKind(node, form.state) : node.fields;
   const advanced = fields.filter((field) => !isEssential(field.path));
   return (
@@ -89,7 +101,7 @@ function Fields({ fields, ...form }: FormProps & { fields: Node[] }) {
 }
 
 function AnyField({ node, ...form }: FormProps & { node: Node }) {
-  if (node.type !== "object" && node.type !== "union") return <Leaf node={node} {...form} />;
+  if (!isPart(node)) return <Leaf node={node} {...form} />;
   const fields = node.type === "union" ? fieldsOfKind(node, form.state) : node.fields;
   return (
     <fieldset className="subgroup">
@@ -101,12 +113,7 @@ function AnyField({ node, ...form }: FormProps & { node: Node }) {
   );
 }
 
-function Leaf({
-  node,
-  state,
-  problems,
-  onChange,
-}: FormProps & { node: Exclude<Node, ObjectNode | UnionNode> }) {
+function Leaf({ node, state, problems, onChange }: FormProps & { node: Exclude<Node, Part> }) {
   return (
     <Field
       node={node}

@@ -19,7 +19,8 @@ export interface RunState {
 
 /** Reads one event off the wire; null for one that this version does not know. */
 export function readEvent(event: string, data: string): RunEvent | null {
-  if (event === "resync") return { kind: "resync" };
+  // What happened between a page's first look and the moment the stream was live was announced to nobody.
+  if (event === "resync" || event === "open") return { kind: "resync" };
   const body = JSON.parse(data) as Record<string, unknown>;
   const runId = String(body.run_id);
   switch (event) {

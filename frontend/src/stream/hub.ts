@@ -87,8 +87,6 @@ export class StreamHub {
   }
 
   private setState(state: StreamState): void {
-    // What happened between a page's first look and the opened stream was not announced to anybody.
-    if (state === "open") this.dispatch({ kind: "resync" });
     this.pollWhile(state === "down");
     if (state === this.state) return;
     this.state = state;

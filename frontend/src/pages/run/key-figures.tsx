@@ -65,7 +65,7 @@ function Reward({
       title="Reward"
       value={formatNumber(latestValue(reward))}
       course={reward}
-      colour={palette.reward ?? "var(--accent)"}
+      colour={palette.reward_train ?? "var(--accent)"}
       hint={
         accuracy === null
           ? ""
@@ -83,7 +83,7 @@ function Acceptance({ run, acceptance, palette }: { run: RunRead; acceptance?: C
       value={formatNumber(latestValue(acceptance))}
       suffix={k === null ? "" : `of ${k + 1}`}
       course={acceptance}
-      colour={palette.acceptance ?? palette.acceptance_length ?? "var(--accent)"}
+      colour={palette.acceptance ?? "var(--accent)"}
       hint={k === null ? "Not speculating: drafter none" : `Tokens per verification round, k = ${k}`}
     />
   );
@@ -100,7 +100,7 @@ function Speedup(props: { run: RunRead; generation?: Columns; step?: Columns; pa
       title="Generation speedup"
       value={speedup === null ? "–" : `${formatNumber(speedup)}×`}
       course={generation}
-      colour={palette.speedup ?? palette.generation ?? "var(--accent)"}
+      colour={palette.speedup_generation ?? "var(--accent)"}
       hint={ofStep === null ? waiting : `Whole step ${formatNumber(ofStep)}×`}
     />
   );
@@ -124,7 +124,7 @@ chance in ${formatPercent(FALSE_ALARM_RATE)} of runs.`;
       title="Losslessness"
       value={<span className={`verdict verdict-${verdict.state}`}>{words}</span>}
       course={distance}
-      colour={palette.lossless ?? palette.losslessness ?? "var(--accent)"}
+      colour={palette.exactness ?? "var(--accent)"}
       hint={
         verdict.state === "unmeasured"
           ? "Audited at every step"
