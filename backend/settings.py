@@ -7,9 +7,18 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -43,7 +52,7 @@ def _variable(name: str, default: Any = ..., is_secret: bool = False) -> Any:
 class Settings(BaseModel):
     """One field a variable; the alias is the variable's name."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
     database_url: Annotated[str, AfterValidator(_with_driver)] = _variable("DATABASE_URL", is_secret=True)
     """PostgreSQL, the one source of truth."""
@@ -86,7 +95,7 @@ class Settings(BaseModel):
     lease_s: PositiveFloat = _variable("FOREDECK_LEASE_S", 30.0)
     """How long a claimed piece of work stays claimed; afterwards another worker takes it over."""
     ray_timeout_s: PositiveFloat = _variable("FOREDECK_RAY_TIMEOUT_S", 10.0)
-    """Longest wait for an answer of a Ray job server; must be well below FOREDECK_LEASE_S."""
+    """Longest wait for an answer of a Ray job server; at most half of FOREDECK_LEASE_S."""
     stop_grace_s: PositiveFloat = _variable("FOREDECK_STOP_GRACE_S", 20.0)
     """Time a worker has to stop by itself before Ray ends it."""
     finish_grace_s: PositiveFloat = _variable("FOREDECK_FINISH_GRACE_S", 60.0)
@@ -98,6 +107,14 @@ class Settings(BaseModel):
     """A browser stays logged in for this long."""
     login_link_lifetime_s: PositiveInt = _variable("FOREDECK_LOGIN_LINK_LIFETIME_S", 15 * 60)
     """A one-time login link is good for this long."""
+
+    @model_validator(mode="after")
+    def _check_across_variables(self) -> Self:
+        if 2 * self.ray_timeout_s > self.lease_s:
+            raise ValueError(
+                "FOREDECK_RAY_TIMEOUT_S must be at most half of FOREDECK_LEASE_S: the work outlasts its lease"
+            )
+        return self
 
     @property
     def local_storage_dir(self) -> Path:
@@ -115,7 +132,7 @@ class Settings(BaseModel):
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from the environment; an empty variable counts as unset.
 
-    Raises pydantic.ValidationError, which names each bad variable, its value and what it should be.
+    Raises pydantic.ValidationError, which names each bad variable and what it should be; values may be secret.
     """
     names = [field.alias for field in Settings.model_fields.values() if field.alias]
     return Settings.model_validate({name: environment[name] for name in names if environment.get(name)})

@@ -113,5 +113,3 @@ def test_the_openapi_document_is_valid_and_its_ids_are_stable(app, client):
 
 def test_the_documentation_page_is_there(client):
     assert "swagger" in client.get("/api/v1/docs").text
-
-

@@ -25,7 +25,10 @@ def test_a_launched_run_becomes_a_job_with_all_its_worker_needs(launch, control,
     config = RunConfig.model_validate_json(assignment.config_json)
     assert config.sha256() == assignment.config_sha256 == run["config_sha256"]
     now = control.run(run["id"])
-    assert (now["status"], now["status_reason"]) == ("dispatching", "Ray has the job. Waiting for its worker to report.")
+    assert (now["status"], now["status_reason"]) == (
+        "dispatching",
+        "Ray has the job. Waiting for its worker to report.",
+    )
     assert [(a["number"], a["submission_id"], a["outcome"]) for a in now["attempts"]] == [(1, submission_id, None)]
     assert control.work() == 0
 
