@@ -34,7 +34,10 @@ def load_draft(folder: Path, policy: ModelConfig) -> Eagle3Head:
                 f"{path}: {key} = {document.get(key)}, but the policy has {expected[key]}; "
                 "give a draft head that was trained for this policy"
             )
-    head = Eagle3Head(EagleConfig(policy, _taps(document, path)))
+    try:
+        head = Eagle3Head(EagleConfig(policy, _taps(document)))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
     load_parameters(head, read_tensors(folder), source=str(folder))
     return head
 
@@ -64,8 +67,8 @@ def _to_json(config: EagleConfig) -> dict[str, Any]:
     }
 
 
-def _taps(document: dict[str, object], path: Path) -> tuple[int, ...]:
+def _taps(document: dict[str, object]) -> tuple[int, ...]:
     ids = document.get("eagle_aux_hidden_state_layer_ids")
     if not isinstance(ids, list) or not ids:
-        raise CheckpointError(f"{path}: eagle_aux_hidden_state_layer_ids = {ids!r}: must list the fused layers")
+        raise ValueError(f"eagle_aux_hidden_state_layer_ids = {ids!r}: must list the fused layers")
     return tuple(int(number) - 1 for number in ids)

@@ -1,0 +1,119 @@
+import copy
+import math
+
+import pytest
+import torch
+
+from workers.model.config import ModelConfig
+from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.qwen3 import Qwen3Policy
+from workers.train.draft_trainer import DraftTrainer, draft_loss
+
+TOKENS = torch.randint(1, 12, (6, 16), generator=torch.Generator().manual_seed(2))
+MASK = torch.zeros(6, 16)
+MASK[:, 4:14] = 1
+MASK[2, 9:] = 0
+
+
+@pytest.fixture
+def policy():
+    policy = Qwen3Policy(ModelConfig(12, 16, 32, 3, 2, 1, 8))
+    policy.initialize(0)
+    with torch.no_grad():
+        policy.lm_head.weight.mul_(20)
+    return policy
+
+
+@pytest.fixture
+def trainer(policy):
+    head = Eagle3Head(EagleConfig(policy.config))
+    head.initialize(policy, 1)
+    return DraftTrainer(head, 0.02, 0.002, max_grad_norm=1.0)
+
+
+def features_and_logits(policy, trainer):
+    output = policy(TOKENS, trainer.head.config.tap_layers)
+    return output.features_BTF, output.logits_BTV
+
+
+def slow_loss(step_logits, policy_logits, mask):
+    """Token by token."""
+    weighted, weights = 0.0, 0.0
+    for step, logits in enumerate(step_logits):
+        terms = []
+        for b in range(mask.shape[0]):
+            for i in range(logits.shape[1]):
+                if mask[b, i + step + 2]:
+                    p = policy_logits[b, i + step + 1].softmax(-1)
+                    terms.append(-(p * logits[b, i].log_softmax(-1)).sum().item())
+        weighted += 0.8**step * sum(terms) / len(terms)
+        weights += 0.8**step
+    return weighted / weights
+
+
+def test_hand_computed_loss():
+    """One start, one step, two tokens: p = (3/4, 1/4), q = (1/2, 1/2): cross-entropy ln 2, overlap 3/4."""
+    policy_logits = torch.tensor([[[0.0, 0.0], [math.log(3.0), 0.0], [0.0, 0.0]]])
+    result = draft_loss([torch.zeros(1, 1, 2)], policy_logits, torch.ones(1, 3))
+    assert result.loss.item() == pytest.approx(math.log(2))
+    assert result.acceptance_by_position == pytest.approx([0.75])
+    assert result.expected_acceptance_length == pytest.approx(1.75)
+
+
+def test_loss_equals_the_slow_reference(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    steps = trainer.head(features, TOKENS, 3)
+    assert draft_loss(steps, logits, MASK).loss.item() == pytest.approx(slow_loss(steps, logits, MASK), rel=1e-5)
+
+
+def test_a_draft_equal_to_the_policy_is_expected_to_be_accepted_whole(policy):
+    logits = policy(TOKENS).logits_BTV.detach()
+    steps = [logits[:, step + 1 : 15] for step in range(3)]
+    result = draft_loss(steps, logits, MASK)
+    assert result.acceptance_by_position == pytest.approx([1, 1, 1], abs=1e-5)
+    assert result.expected_acceptance_length == pytest.approx(4, abs=1e-4)
+
+
+def test_padding_does_not_matter(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    steps = [step.detach() for step in trainer.head(features, TOKENS, 2)]
+    expected = draft_loss(steps, logits, MASK)
+    logits = logits.detach().clone()
+    logits[:, 14:] = 9.0
+    assert draft_loss(steps, logits, MASK).loss == expected.loss
+
+
+def test_nothing_reaches_the_policy_and_the_embedding_stays(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    embedding = trainer.head.embed_tokens.weight.clone()
+    before = trainer.head.fc.weight.detach().clone()
+    update = trainer.update(features, TOKENS, MASK, logits, 3)
+    assert all(parameter.grad is None for parameter in policy.parameters())
+    assert torch.equal(trainer.head.embed_tokens.weight, embedding)
+    assert not torch.equal(trainer.head.fc.weight, before)
+    assert update.grad_norm > 0
+
+
+def test_training_raises_the_expected_acceptance(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    updates = [trainer.update(features, TOKENS, MASK, logits, 3) for _ in range(30)]
+    assert updates[-1].loss_nats < updates[0].loss_nats - 0.1
+    assert updates[-1].expected_acceptance_length > updates[0].expected_acceptance_length + 0.3
+
+
+def test_learning_rate_scale_zero_changes_nothing(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    before = [parameter.detach().clone() for parameter in trainer.head.parameters()]
+    trainer.update(features, TOKENS, MASK, logits, 2, learning_rate_scale=0.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.head.parameters(), strict=True))
+
+
+def test_a_reloaded_trainer_goes_on_as_the_first_would(policy, trainer):
+    features, logits = features_and_logits(policy, trainer)
+    trainer.update(features, TOKENS, MASK, logits, 2, learning_rate_scale=0.1)
+    state = copy.deepcopy(trainer.state_dict())
+    other = DraftTrainer(Eagle3Head(trainer.head.config), 0.02, 0.002, max_grad_norm=1.0)
+    other.load_state_dict(state)
+    first, second = (t.update(features, TOKENS, MASK, logits, 2) for t in (trainer, other))
+    assert first == second
+    assert torch.equal(trainer.head.fc.weight, other.head.fc.weight)
