@@ -94,6 +94,8 @@ def _why_dead(job: Job) -> str:
         return "Ray does not know the job any more: it was restarted."
     if job.state is JobState.STOPPED:
         return "The Ray job was stopped from outside."
+    if job.exit_code is not None and job.exit_code < 0:
+        return f"The worker's process was killed (signal {-job.exit_code})."
     if job.exit_code is not None:
         return f"The worker's process ended with exit code {job.exit_code}."
-    return f"The Ray job failed: {job.message or 'no reason given'}."
+    return f"The Ray job failed: {job.message.rstrip('.') or 'no reason given'}."

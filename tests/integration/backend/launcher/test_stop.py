@@ -41,7 +41,7 @@ def test_after_the_grace_ray_ends_the_job(running, control, client, cluster):
 
 def test_a_job_that_takes_its_time_to_end_is_looked_at_again(running, control, client, cluster):
     stop(client, running)
-    cluster.stop = lambda submission_id: cluster.stopped.append(submission_id)
+    cluster.stop = cluster.stopped.append
     control.all_due()
     control.work()
     assert control.run(running)["status_reason"] == "Stopping: Ray ends the job."

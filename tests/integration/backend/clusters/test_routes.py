@@ -1,0 +1,108 @@
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+CLUSTER = {
+    "name": "h100-east",
+    "address": "http://127.0.0.1:1",
+    "python": "/opt/foredeck/bin/python",
+    "storage_dir": "/mnt/shared",
+    "api_url": "https://foredeck.example.org",
+    "max_concurrent_runs": 4,
+}
+
+
+@pytest.fixture
+def ray():
+    """Answers as Ray's dashboard does (recorded from Ray 2.60), whatever it is asked."""
+    answers = {
+        "/api/version": {"version": "4", "ray_version": "2.60.0", "ray_commit": "x", "session_name": "s"},
+        "/api/cluster_status": {
+            "result": True,
+            "data": {"clusterStatus": {"loadMetricsReport": {"usage": {"CPU": [1.0, 8.0], "node:10.0.0.1": [0, 1]}}}},
+        },
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps(answers[self.path]).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_the_local_cluster_is_there_and_not_started(client):
+    (cluster,) = client.get("/api/v1/clusters").json()
+    assert (cluster["name"], cluster["is_embedded"], cluster["num_live_runs"]) == ("local", True, 0)
+    assert cluster["reachability"]["state"] == "not_started"
+    assert cluster["resources"] is None
+
+
+def test_a_registered_cluster_takes_runs(client, launch):
+    response = client.post("/api/v1/clusters", json=CLUSTER)
+    assert response.status_code == 201
+    assert response.headers["location"] == "/api/v1/clusters/h100-east"
+    assert launch(cluster="h100-east")["cluster"] == "h100-east"
+    cluster = client.get("/api/v1/clusters/h100-east").json()
+    assert {key: cluster[key] for key in CLUSTER} == CLUSTER
+    assert (cluster["num_queued_runs"], cluster["reachability"]["state"]) == (1, "unreachable")
+    assert "no answer from http://127.0.0.1:1" in cluster["reachability"]["detail"]
+
+
+def test_a_cluster_that_answers_shows_what_it_has(client, ray):
+    client.post("/api/v1/clusters", json={**CLUSTER, "address": ray})
+    cluster = client.get("/api/v1/clusters/h100-east").json()
+    assert cluster["reachability"] == {"state": "reachable", "detail": "Ray 2.60.0 answers.", "ray_version": "2.60.0"}
+    assert cluster["resources"] == {"CPU": {"used": 1.0, "total": 8.0}}
+
+
+def test_a_name_is_taken_once(client):
+    client.post("/api/v1/clusters", json=CLUSTER)
+    response = client.post("/api/v1/clusters", json=CLUSTER)
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (409, "/name")
+
+
+def test_only_an_unused_cluster_can_be_removed(client, launch):
+    client.post("/api/v1/clusters", json=CLUSTER)
+    run = launch(cluster="h100-east")
+    client.post(f"/api/v1/runs/{run['id']}/stop")
+    refused = client.delete("/api/v1/clusters/h100-east")
+    assert (refused.status_code, "1 runs belong to it" in refused.json()["detail"]) == (409, True)
+    client.post("/api/v1/clusters", json={**CLUSTER, "name": "unused"})
+    assert client.delete("/api/v1/clusters/unused").status_code == 204
+    assert client.get("/api/v1/clusters/unused").status_code == 404
+    assert client.delete("/api/v1/clusters/unused").status_code == 404
+    assert client.delete("/api/v1/clusters/local").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "../x"),
+        ("name", "Upper"),
+        ("address", "ray://head:10001"),
+        ("address", "http://user:pw@head:8265"),
+        ("address", "file:///etc/passwd"),
+        ("python", "python; rm -rf /"),
+        ("python", "$(reboot)"),
+        ("storage_dir", "relative/path"),
+        ("max_concurrent_runs", 0),
+    ],
+)
+def test_what_could_do_harm_is_refused(client, field, value):
+    response = client.post("/api/v1/clusters", json={**CLUSTER, field: value})
+    assert response.status_code == 422
+    assert [error["pointer"] for error in response.json()["errors"]] == [f"/{field}"]
