@@ -77,7 +77,8 @@ class Eagle3Session:
         placement = Placement.of(positions_RK, self.rotary)
         bias_R1KS = causal_bias(positions_RK, span, num_groups=1)
         hidden, q = self._read_staged(rows)
-        token_ids, probs = [], []
+        token_ids: list[Tensor] = []
+        probs: list[Tensor] = []
         for step in range(draft_length):
             if step > 0:
                 column = placement.column(step)
