@@ -94,7 +94,7 @@ def test_query_parameters_are_named(client):
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_numbers_that_json_has_not_do_not_break_the_answer(client, number):
-    body = '{"name": "x", "config": {"rollout": {"temperature": %s}}}' % number
+    body = '{"name": "x", "config": {"rollout": {"temperature": NUMBER}}}'.replace("NUMBER", number)
     response = client.post("/runs", content=body, headers={"Content-Type": "application/json"})
     value = problems_of(response)["/config/rollout/temperature"]["value"]
     assert value in {"nan", "inf", "-inf"}
@@ -102,7 +102,7 @@ def test_numbers_that_json_has_not_do_not_break_the_answer(client, number):
 
 @pytest.mark.parametrize("text", ["\\u0000", "\\ud800", "\\u001b[31m"])
 def test_what_no_terminal_or_database_should_see_is_no_name(client, text):
-    body = '{"name": "a%sb", "config": {}}' % text
+    body = '{"name": "aTEXTb", "config": {}}'.replace("TEXT", text)
     assert "/name" in problems_of(client.post("/runs", content=body, headers={"Content-Type": "application/json"}))
 
 
