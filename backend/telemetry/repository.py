@@ -26,34 +26,37 @@ LEVELS = ("debug", "info", "warning", "error")
 
 # NaN compares as the greatest value in Postgres, so one range leaves out all three. The clamp in avg() keeps its sum
 # of squares, which Postgres computes beside the mean, from overflowing.
-_BUCKETS = text("""
-WITH wanted AS (
-  SELECT id, name FROM series WHERE run_id = :run_id AND name = ANY(CAST(:names AS text[]))
-), ranked AS (
-  SELECT series_id, step, attempt, value, max(attempt) OVER (PARTITION BY series_id, step) AS newest,
-         value > '-Infinity' AND value < 'Infinity' AS is_finite
-  FROM point WHERE series_id IN (SELECT id FROM wanted) AND step >= :from_step
+_BUCKETS = """
+WITH measured AS (
+  SELECT series_id, step, attempt, value, value > '-Infinity' AND value < 'Infinity' AS is_finite
+  FROM {points}
 ), bucket AS (
   SELECT series_id, step / :width * :width AS step, max(attempt) AS attempt,
          count(*) FILTER (WHERE NOT is_finite) AS num_non_finite,
          min(value) FILTER (WHERE is_finite) AS low, max(value) FILTER (WHERE is_finite) AS high,
          avg(greatest(least(value, 1e150), -1e150)) FILTER (WHERE is_finite) AS mean
-  FROM ranked WHERE attempt = newest GROUP BY series_id, step / :width
+  FROM measured GROUP BY series_id, step / :width
 )
-SELECT name, CAST(array_to_json(array_agg(step ORDER BY step)) AS text) AS step,
+SELECT series_id, CAST(array_to_json(array_agg(step ORDER BY step)) AS text) AS step,
        CAST(array_to_json(array_agg(greatest(least(mean, high), low) ORDER BY step)) AS text) AS value,
        CAST(array_to_json(array_agg(low ORDER BY step)) AS text) AS min,
        CAST(array_to_json(array_agg(high ORDER BY step)) AS text) AS max,
        CAST(array_to_json(array_agg(attempt ORDER BY step)) AS text) AS attempt,
        CAST(sum(num_non_finite) AS bigint) AS num_non_finite
-FROM bucket JOIN wanted ON wanted.id = bucket.series_id GROUP BY name
-""")
+FROM bucket GROUP BY series_id
+"""
+_POINTS = "point WHERE series_id = ANY(CAST(:ids AS bigint[])) AND step >= :from_step"
+_NEWEST_POINTS = """(
+  SELECT *, max(attempt) OVER (PARTITION BY series_id, step) AS newest
+  FROM point WHERE series_id = ANY(CAST(:ids AS bigint[])) AND step >= :from_step
+) AS ranked WHERE attempt = newest"""
+_BUCKETS_OF_ONE_ATTEMPT = text(_BUCKETS.format(points=_POINTS))
+_BUCKETS_OF_ATTEMPTS = text(_BUCKETS.format(points=_NEWEST_POINTS))
 
 _LAST_STEP = text("""
-SELECT max(last.step) FROM series, LATERAL (
+SELECT max(last.step) FROM unnest(CAST(:ids AS bigint[])) AS series(id), LATERAL (
   SELECT step FROM point WHERE series_id = series.id ORDER BY step DESC LIMIT 1
 ) AS last
-WHERE run_id = :run_id AND name = ANY(CAST(:names AS text[]))
 """)
 
 _SAMPLES = text("""
@@ -65,8 +68,9 @@ ORDER BY id LIMIT :limit
 """)
 
 
-def list_series(session: Session, run_id: UUID) -> Sequence[Series]:
-    return session.scalars(select(Series).where(Series.run_id == run_id)).all()
+def list_series(session: Session, run_id: UUID, names: Collection[str] | None = None) -> Sequence[Series]:
+    statement = select(Series).where(Series.run_id == run_id)
+    return session.scalars(statement if names is None else statement.where(Series.name.in_(names))).all()
 
 
 def latest_values(
@@ -76,17 +80,19 @@ def latest_values(
     return session.execute(statement if names is None else statement.where(Series.name.in_(names))).all()
 
 
-def last_step(session: Session, run_id: UUID, names: Sequence[str]) -> int | None:
+def last_step(session: Session, series_ids: Sequence[int]) -> int | None:
     """The highest step that any attempt reached in one of the series."""
-    return session.execute(_LAST_STEP, {"run_id": run_id, "names": list(names)}).scalar()
+    return session.execute(_LAST_STEP, {"ids": series_ids}).scalar()
 
 
 def list_buckets(
-    session: Session, run_id: UUID, names: Sequence[str], width: int, from_step: int
-) -> Sequence[Row[str, str, str, str, str, str, int]]:
-    """For each series that has points: name and, as JSON texts, its columns."""
-    parameters = {"run_id": run_id, "names": list(names), "width": width, "from_step": from_step}
-    return session.execute(_BUCKETS, parameters).all()
+    session: Session, series: Sequence[Series], width: int, from_step: int
+) -> Sequence[Row[int, str, str, str, str, str, int]]:
+    """For each series that has points: its id and, as JSON texts, its columns."""
+    has_one_attempt = all(one.last_attempt == 1 for one in series)  # the first, so nothing was replaced
+    statement = _BUCKETS_OF_ONE_ATTEMPT if has_one_attempt else _BUCKETS_OF_ATTEMPTS
+    parameters = {"ids": [one.id for one in series], "width": width, "from_step": from_step}
+    return session.execute(statement, parameters).all()
 
 
 def list_sample_steps(session: Session, run_id: UUID) -> list[int]:

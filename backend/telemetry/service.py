@@ -84,12 +84,17 @@ def series_data(session: Session, run_id: UUID, names: Sequence[str], from_step:
     require_run(session, run_id)
     names = list(dict.fromkeys(names))
     _check_names(names)
-    last_step = repository.last_step(session, run_id, names)
+    found = repository.list_series(session, run_id, names)
+    last_step = repository.last_step(session, [series.id for series in found])
     width = bucket_width(0 if last_step is None else last_step, max_points)
-    rows = repository.list_buckets(session, run_id, names, width, from_step // width * width)
-    by_name = {name: (step, value, low, high, attempt, bad) for name, step, value, low, high, attempt, bad in rows}
-    series = ",".join(_columns_json(name, by_name.get(name, _EMPTY)) for name in names)
-    return f'{{"bucket_width":{width},"series":[{series}]}}'
+    buckets = repository.list_buckets(session, found, width, from_step // width * width)
+    columns = {
+        series_id: (step, value, low, high, attempt, num_non_finite)
+        for series_id, step, value, low, high, attempt, num_non_finite in buckets
+    }
+    ids = {series.name: series.id for series in found}
+    texts = ",".join(_columns_json(name, columns.get(ids.get(name, 0), _EMPTY)) for name in names)
+    return f'{{"bucket_width":{width},"series":[{texts}]}}'
 
 
 def bucket_width(last_step: int, max_points: int) -> int:
