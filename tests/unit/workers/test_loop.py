@@ -1,0 +1,204 @@
+"""The loop with a real engine and a real trainer in this process, both tiny."""
+
+import uuid
+
+import pytest
+
+from contract.config import RunConfig
+from contract.telemetry.events import Event
+from contract.telemetry.stages import Stage
+from workers.data.tokenizer import character_tokenizer
+from workers.loop import GrpoLoop, Parts
+from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.qwen3 import Qwen3Policy
+from workers.rollout.torch_engine import TorchRolloutEngine
+from workers.telemetry.reporter import Reporter
+from workers.telemetry.spool import Spool
+from workers.train.checkpoint import CheckpointStore, RunProgress
+from workers.train.torch_trainer import TorchPolicyTrainer
+from workers.train.warm_up import model_config
+from workers.train.weight_sync import DirectSync
+
+CONFIG = {
+    "task": {"num_terms": 2},
+    "policy": {
+        "kind": "scratch",
+        "num_layers": 3,
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+    },
+    "rollout": {"max_new_tokens": 8, "max_batch_size": 8, "precision": "float32"},
+    "drafter": {"kind": "eagle3", "draft_length": 2, "online": {"batch_size": 4}},
+    "grpo": {"num_steps": 3, "num_prompts_per_step": 2, "num_generations_per_prompt": 3},
+    "trainer": {"precision": "float32", "optimizer": {"kind": "adamw", "learning_rate": 0.01}},
+    "probe": {"interval_steps": 2, "num_prompts": 1},
+    "validation": {"interval_steps": 2, "num_prompts": 3},
+    "checkpoint": {"interval_steps": 2},
+    "samples": {"interval_steps": 2, "num_samples": 2},
+}
+
+
+class _Run:
+    """One run in a folder; started again, it goes on from its checkpoint."""
+
+    def __init__(self, folder, attempt=1, check_stop=lambda: None, **changes):
+        self.config = RunConfig.model_validate(CONFIG | changes)
+        self.spool = Spool(folder / str(attempt), uuid.uuid4(), attempt, "driver/0")
+        self.store = CheckpointStore(folder / "checkpoints", 2)
+        shape = model_config(self.config.policy, character_tokenizer())
+        policy, head = Qwen3Policy(shape), None
+        policy.initialize(5)
+        if self.config.drafter.kind == "eagle3":
+            head = Eagle3Head(EagleConfig(shape))
+            head.initialize(policy, 6)
+        engine = TorchRolloutEngine(
+            shape, 1, 8, "float32", head.config if head else None, self.config.drafter.draft_length if head else 0
+        )
+        trainer = TorchPolicyTrainer(
+            policy,
+            None,
+            head,
+            trainer=self.config.trainer,
+            grpo=self.config.grpo,
+            online=CONFIG_ONLINE,
+            unroll_length=2,
+            seed=1,
+        )
+        self.progress = RunProgress()
+        if found := self.store.newest():
+            trainer.load(found[0])
+            self.progress = found[1]
+        sync, reporter = DirectSync(trainer, engine), Reporter(self.spool)
+        parts = Parts(engine, trainer, sync, character_tokenizer(), reporter, self.store, check_stop)
+        self.loop = GrpoLoop(self.config, parts)
+
+    def run(self):
+        return self.loop.run(self.progress)
+
+    def bodies(self, kind):
+        bodies = [Event.model_validate_json(line).body for line in self.spool.read(10_000, 10**9)]
+        return [body for body in bodies if body.kind == kind]
+
+    def metrics(self):
+        """Values by (step, name)."""
+        return {(body.step, name): value for body in self.bodies("metrics") for name, value in body.values.items()}
+
+    def repeatable(self):
+        """The metrics that the seed decides."""
+        return {key: value for key, value in self.metrics().items() if not _is_timed(key[1])}
+
+
+CONFIG_ONLINE = RunConfig.model_validate(CONFIG).drafter.online
+
+
+def _is_timed(name):
+    return name.startswith(("time/", "speedup/")) or name in ("progress/elapsed_s", "rollout/tokens_per_second")
+
+
+@pytest.fixture(scope="module")
+def start():
+    """Makes runs and closes their files in the end."""
+    runs = []
+
+    def make(*args, **kwargs):
+        runs.append(_Run(*args, **kwargs))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        run.spool.close()
+
+
+@pytest.fixture(scope="module")
+def finished(start, tmp_path_factory):
+    run = start(tmp_path_factory.mktemp("run"))
+    run.last = run.run()
+    return run
+
+
+def test_every_step_reports_and_the_totals_add_up(finished):
+    metrics = finished.metrics()
+    for step in (1, 2, 3):
+        assert {"reward/train_mean", "policy/entropy_nats", "draft/loss_nats", "time/step_s"} <= {
+            name for at, name in metrics if at == step
+        }
+        parts = [v for (at, n), v in metrics.items() if at == step and n.startswith("time/") and n != "time/step_s"]
+        assert sum(parts) == pytest.approx(metrics[step, "time/step_s"])
+    tokens = [metrics[step, "rollout/num_generated_tokens"] for step in (1, 2, 3)]
+    assert metrics[3, "progress/num_tokens_total"] == sum(tokens) == finished.last.num_tokens_total
+    assert (finished.last.step, finished.last.next_problem) == (3, 6)
+
+
+def test_intervals_decide_when_the_rest_happens(finished):
+    metrics = finished.metrics()
+    assert [at for at, name in metrics if name == "validation/accuracy_fraction"] == [0, 2, 3]
+    assert [at for at, name in metrics if name == "speedup/generation_ratio"] == [2]
+    assert [body.step for body in finished.bodies("checkpoint")] == [2, 3]
+    assert [body.step for body in finished.bodies("samples")] == [1, 2]
+    assert all(len(sample.rounds) > 0 for body in finished.bodies("samples") for sample in body.samples)
+
+
+def test_stages_come_in_the_order_of_a_step(finished):
+    stages = [body.stage for body in finished.bodies("heartbeat") if body.step == 2]
+    assert stages == [
+        Stage.DATA,
+        Stage.PREPARE,
+        Stage.GENERATION,
+        Stage.REWARD,
+        Stage.LOGPROB,
+        Stage.TRAIN,
+        Stage.DRAFT,
+        Stage.PROBE,
+        Stage.PREPARE,  # the new weights, for validation
+        Stage.VALIDATION,
+        Stage.CHECKPOINT,
+    ]
+
+
+def test_the_engine_and_the_trainer_agree(finished):
+    metrics = finished.metrics()
+    for step in (1, 2, 3):  # float32 on both sides: a stale weight sync would show here
+        assert metrics[step, "mismatch/kl_nats"] < 1e-6
+        assert metrics[step, "lossless/ks_distance"] < 1
+
+
+def test_the_seed_decides_the_run(start, finished, tmp_path):
+    again = start(tmp_path / "again")
+    again.run()
+    assert again.repeatable() == finished.repeatable()
+    other = start(tmp_path / "other", seed=1)
+    other.run()
+    assert other.repeatable() != finished.repeatable()
+
+
+def test_a_resumed_run_takes_the_very_steps_that_would_have_followed(start, finished, tmp_path):
+    class Killed(Exception):
+        pass
+
+    stages = []
+
+    def kill():
+        stages.append(1)
+        if len(stages) > 26:  # in the third step
+            raise Killed
+
+    first = start(tmp_path, check_stop=kill)
+    with pytest.raises(Killed):
+        first.run()
+    second = start(tmp_path, attempt=2)
+    assert second.progress.step == 2
+    last = second.run()
+    assert (last.step, last.num_tokens_total) == (3, finished.last.num_tokens_total)
+    assert last.elapsed_s > second.progress.elapsed_s > 0
+    third_step = {key: value for key, value in finished.repeatable().items() if key[0] == 3}
+    assert second.repeatable() == third_step
+
+
+def test_without_a_drafter_nothing_is_claimed_about_speculation(start, tmp_path):
+    run = start(tmp_path, drafter={"kind": "none"})
+    run.run()
+    names = {name for _, name in run.metrics()}
+    assert not any(name.startswith(("speedup/", "draft/", "rollout/acceptance")) for name in names)
+    assert {"reward/train_mean", "lossless/ks_distance", "validation/accuracy_fraction"} <= names
