@@ -27,10 +27,15 @@ interface ChartProps {
   view: ChartView;
 }
 
-/** One chart of a run. It is mounted, and its series are followed, only while it is near the screen. */
+/**
+ * One chart of a run. It is mounted when it first comes near the screen, and its series are followed only while it is
+ * there. It stays mounted afterwards, so that zoom and hidden lines are still there when the reader scrolls back.
+ */
 export function Chart({ name, title, description, series, view }: ChartProps) {
   const card = useRef<HTMLElement>(null);
   const isInView = useInView(card);
+  const [wasSeen, setSeen] = useState(false);
+  if (isInView && !wasSeen) setSeen(true);
   const [isTable, setTable] = useState(false);
   return (
     <section className="card chart" ref={card} aria-label={title}>
@@ -48,17 +53,26 @@ export function Chart({ name, title, description, series, view }: ChartProps) {
         </button>
       </div>
       <div className="chart-body">
-        {isInView && <ChartBody name={name} title={title} series={series} view={view} isTable={isTable} />}
+        {wasSeen && (
+          <ChartBody
+            name={name}
+            title={title}
+            series={series}
+            view={view}
+            isTable={isTable}
+            isInView={isInView}
+          />
+        )}
       </div>
     </section>
   );
 }
 
-type BodyProps = Omit<ChartProps, "description"> & { isTable: boolean };
+type BodyProps = Omit<ChartProps, "description"> & { isTable: boolean; isInView: boolean };
 
-function ChartBody({ name, title, series, view, isTable }: BodyProps) {
+function ChartBody({ name, title, series, view, isTable, isInView }: BodyProps) {
   const template = useQuery(templateQuery(name));
-  const figure = useFigure(template.data, series, view);
+  const figure = useFigure(template.data, series, view, isInView);
   const theme = useChartTheme();
   const hasOwnAxis = template.data ? isOnStepAxis(template.data) : false;
   const xTitle = hasOwnAxis ? AXES[view.axis].title : null;
@@ -75,18 +89,25 @@ function ChartBody({ name, title, series, view, isTable }: BodyProps) {
 }
 
 /** The template bound to what the store knows, on the chosen axis, smoothed. */
-function useFigure(template: Figure | undefined, listed: string[], view: ChartView): Figure | null {
+function useFigure(
+  template: Figure | undefined,
+  listed: string[],
+  view: ChartView,
+  isInView: boolean,
+): Figure | null {
   const isMovable = template ? isOnStepAxis(template) : false;
   const scaleName = isMovable ? AXES[view.axis].series : null;
   const names = [...new Set([...listed, ...(template ? seriesNames(template) : [])])];
-  const lookup = useSeries(scaleName ? [...names, scaleName] : names);
+  const lookup = useSeries(scaleName ? [...names, scaleName] : names, isInView);
   const version = useSeriesVersion();
+  const [shownVersion, setShownVersion] = useState(version);
+  if (isInView && shownVersion !== version) setShownVersion(version);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the lookup's answers change with the version.
   return useMemo(() => {
     if (!template) return null;
     const bound = bind(template, lookup);
     return smoothed(scaleName ? onAxis(bound, lookup(scaleName)) : bound, view.smoothing);
-  }, [template, version, scaleName, view.smoothing]);
+  }, [template, shownVersion, scaleName, view.smoothing]);
 }
 
 /** Warm-up and draft training count steps of their own, which have no place among the run's tokens and time. */

@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useState } from "react";
 
-/** Whether the element is on the screen or close to it. Charts elsewhere are not mounted and fetch nothing. */
+/** Whether the element is on the screen or close to it. */
 export function useInView(element: RefObject<HTMLElement | null>): boolean {
   const [isInView, setInView] = useState(false);
   useEffect(() => {

@@ -16,7 +16,8 @@ export default function Plot({ data, layout, label }: { data: object[]; layout: 
   useEffect(() => {
     const target = element.current;
     if (!target) return;
-    const frame = requestAnimationFrame(() => void Plotly.react(target, data, layout, CONFIG));
+    const draw = () => target.isConnected && Plotly.react(target, data, layout, CONFIG);
+    const frame = requestAnimationFrame(() => void draw());
     return () => cancelAnimationFrame(frame);
   }, [data, layout]);
 
@@ -24,7 +25,8 @@ export default function Plot({ data, layout, label }: { data: object[]; layout: 
     const target = element.current;
     if (!target) return;
     const observer = new ResizeObserver(() => {
-      if (target.classList.contains("js-plotly-plot")) void Plotly.Plots.resize(target);
+      const isDrawn = target.classList.contains("js-plotly-plot");
+      if (isDrawn && target.isConnected && target.offsetWidth > 0) void Plotly.Plots.resize(target);
     });
     observer.observe(target);
     return () => {

@@ -27,7 +27,7 @@ export function AttemptsTab({ run }: { run: RunRead }) {
 }
 
 function AttemptCard({ attempt, max }: { attempt: Attempt; max: number }) {
-  const outcome = attempt.outcome ? OUTCOMES[attempt.outcome] : { word: "Going on", tone: "running" };
+  const outcome = attempt.outcome ? OUTCOMES[attempt.outcome] : { word: "In progress", tone: "running" };
   return (
     <li className="card">
       <div className="card-head">

@@ -70,7 +70,8 @@ function Timing({ run }: { run: RunRead }) {
   if (run.is_ended) return <>Took {elapsed}</>;
   return (
     <>
-      {elapsed} so far{run.eta_s !== null && `, about ${formatDuration(run.eta_s)} to go`}
+      {elapsed} so far
+      {run.status === "running" && run.eta_s !== null && `, about ${formatDuration(run.eta_s)} to go`}
     </>
   );
 }

@@ -58,7 +58,7 @@ function RunRow({ run }: { run: RunSummary }) {
         {run.generation_speedup === null ? "–" : `${formatNumber(run.generation_speedup)}×`}
       </td>
       <td className="run-started">
-        {run.started_at ? <RelativeTime time={run.started_at} /> : <span className="muted">not yet</span>}
+        {run.started_at ? <RelativeTime time={run.started_at} /> : <span className="muted">not started</span>}
       </td>
     </tr>
   );

@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import {
+  type JsonSchema,
+  type LeafNode,
+  type Node,
+  type ObjectNode,
+  readSchema,
+  type UnionNode,
+} from "../../src/forms/schema.ts";
+import { root } from "./run-config.ts";
+
+function field(node: Node | undefined, key: string): Node {
+  const fields =
+    node?.type === "union" ? node.variants.flatMap((variant) => variant.fields) : (node as ObjectNode).fields;
+  const found = fields.find((each) => each.key === key);
+  if (!found) throw new Error(`no field ${key}`);
+  return found;
+}
+
+test("constants, which nobody can choose, are no fields", () => {
+  const keys = root.fields.map(({ key }) => key);
+  expect(keys).toContain("grpo");
+  expect(keys).not.toContain("schema_version");
+  expect((field(root, "task") as ObjectNode).fields.map(({ key }) => key)).not.toContain("kind");
+});
+
+test("a discriminated union knows its variants, its default and what each means", () => {
+  const drafter = field(root, "drafter") as UnionNode;
+  expect(drafter).toMatchObject({ type: "union", discriminator: "kind", defaultKind: "eagle3" });
+  expect(drafter.variants.map(({ kind }) => kind)).toEqual(["none", "eagle3"]);
+  for (const { help } of drafter.variants) expect(help).not.toBe("");
+});
+
+test("numbers carry their default, limits and help", () => {
+  const length = field(field(root, "drafter"), "draft_length") as LeafNode;
+  expect(length).toMatchObject({ type: "integer", defaultValue: 3, limits: "1 to 16" });
+  expect(length.path).toEqual(["drafter", "draft_length"]);
+  expect(length.help).toMatch(/tokens/i);
+});
+
+test("an optional text and a choice are recognised", () => {
+  expect(field(field(root, "drafter"), "path")).toMatchObject({
+    type: "text",
+    isNullable: true,
+  });
+  expect(field(field(root, "rollout"), "precision")).toMatchObject({
+    type: "choice",
+    choices: ["bfloat16", "float32"],
+  });
+});
+
+test("every field of the real schema has a help text", () => {
+  const leaves = (node: Node): Node[] => {
+    if (node.type === "object") return node.fields.flatMap(leaves);
+    return node.type === "union" ? node.variants.flatMap(({ fields }) => fields.flatMap(leaves)) : [node];
+  };
+  const silent = leaves(root).filter(({ help }) => help === "");
+  expect(silent.map(({ path }) => path.join("."))).toEqual([]);
+});
+
+test("the default of the whole stands above the defaults of its parts", () => {
+  const schema: JsonSchema = {
+    properties: { part: { $ref: "#/$defs/Part", default: { size: 8 } } },
+    $defs: { Part: { properties: { size: { type: "integer", default: 4 } } } },
+  };
+  expect(field(field(readSchema(schema), "part"), "size").defaultValue).toBe(8);
+});
+
+test("a reference to nowhere is an error that names it", () => {
+  expect(() => readSchema({ properties: { a: { $ref: "#/$defs/Lost" } } })).toThrow("#/$defs/Lost");
+});

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { kindLabelOf, labelOf, unitOf } from "../../src/forms/words.ts";
+
+test.each([
+  ["num_prompts_per_step", "Prompts per step", ""],
+  ["num_steps", "Steps", "steps"],
+  ["interval_steps", "Interval", "steps"],
+  ["max_new_tokens", "Max new tokens", "tokens"],
+  ["kl_penalty", "KL penalty", ""],
+  ["draft_length", "Draft length", "tokens"],
+  ["timeout_s", "Timeout", "s"],
+  ["seed", "Seed", ""],
+])("%s is labelled %s with unit '%s'", (key, label, unit) => {
+  expect([labelOf(key), unitOf(key)]).toEqual([label, unit]);
+});
+
+test("kinds are named as people name them", () => {
+  expect([kindLabelOf("eagle3"), kindLabelOf("suffix")]).toEqual(["EAGLE-3", "Suffix"]);
+});
