@@ -1,6 +1,6 @@
 """Is it learning, and is the policy healthy? Charts of rewards, lengths and updates."""
 
-from backend.figures.elements import Chart, band, chart_figure, line, line_with_envelope, right_axis
+from backend.figures.elements import SMALL, Chart, band, chart_figure, line, line_with_envelope, right_axis
 from backend.figures.palette import PALETTE
 
 GREEN, PURPLE = PALETTE["reward_train"], PALETTE["reward_validation"]
@@ -72,7 +72,7 @@ def _kl() -> Chart:
         "Policy health",
         "How far each update moves the policy, and, with a KL penalty, how far it is from where it started.",
         AFTER_STEP_1,
-        chart_figure(traces, "nats per token", yaxis={"hoverformat": ".3~g", "rangemode": "tozero"}),
+        chart_figure(traces, "nats per token", yaxis=SMALL),
     )
 
 

@@ -1,6 +1,6 @@
 """Is the draft accepted, and are samples still exact? Charts of acceptance, draft training and losslessness."""
 
-from backend.figures.elements import Chart, chart_figure, line, line_with_envelope, reference, right_axis
+from backend.figures.elements import SMALL, Chart, chart_figure, line, line_with_envelope, reference, right_axis
 from backend.figures.palette import PALETTE, SEQUENCE
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 
@@ -101,7 +101,7 @@ def _mismatch() -> Chart:
         chart_figure(
             [*divergence, error],
             "nats per token",
-            yaxis={"hoverformat": ".3~g", "rangemode": "tozero"},
+            yaxis=SMALL,
             yaxis2=right_axis("ratio", autorangeoptions={"include": 1, "minallowed": 1}, hoverformat=".5~r"),
         ),
     )

@@ -9,6 +9,9 @@ import plotly.graph_objects as go
 from backend.figures.palette import PALETTE, faint
 
 Trace: TypeAlias = go.Scatter | go.Bar
+LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+SMALL = {"hoverformat": ".3~g", "rangemode": "tozero", "exponentformat": "power"}
+"""A y axis for numbers far below 1."""
 _FAINT_LINE = "rgba(128,128,128,0.25)"
 
 
@@ -73,7 +76,7 @@ def chart_figure(traces: Sequence[Trace], y_title: str, x_title: str = "step", *
         "plot_bgcolor": "rgba(0,0,0,0)",
         "hovermode": "x unified",
         "uirevision": "keep",
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+        "legend": LEGEND,
         "margin": {"l": 56, "r": 16, "t": 32, "b": 40},
     }
     return go.Figure(data=list(traces), layout=common | layout)
@@ -89,6 +92,8 @@ def right_axis(title: str, **more: Any) -> dict[str, Any]:
         "zeroline": False,
         "automargin": True,
         "hoverformat": ".3~r",
+        "tickmode": "auto",  # by default ticks sit at the other axis' grid lines, on odd values
+        "nticks": 5,
     } | more
 
 

@@ -78,7 +78,7 @@ def test_values_are_those_of_the_run(client, run_id) -> None:
     assert shown(client, run_id, "acceptance_length") == {"all accepted, k + 1": ([1, 2, 3], [4, 4, 4])}
     assert shown(client, run_id, "acceptance_positions") == {"position 1": ([1, 2, 3], [75, 75, 75])}
     times = shown(client, run_id, "step_time")
-    assert times == {"generation": ([1, 2, 3], [10, 20, 30]), "generation without speculation": ([2], [30])}
+    assert times == {"generation": ([1, 2, 3], [10, 20, 30]), "AR estimate": ([2], [30])}
     critical = shown(client, run_id, "losslessness")["significant at 1 %"]
     assert critical[1] == [pytest.approx(1.6276 / 2), pytest.approx(1.6276 / 4), None]
 
