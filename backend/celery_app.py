@@ -6,19 +6,22 @@ Postgres is the truth. A message that is lost, late or delivered twice changes n
     celery -A backend.celery_app beat --schedule FILE
 """
 
+import logging
 import threading
-import time
+import warnings
+from contextlib import suppress
 from functools import cache
+from queue import Empty, SimpleQueue
 
 from celery import Celery
+from celery.exceptions import SecurityWarning
 
 from backend import logs
 from backend.db import Database
 from backend.launcher.tasks import register
 from backend.settings import Settings, load
 
-REST_S = 1.0
-"""After a failed send nothing is sent for so long: with Redis down, requests must not wait for it one by one."""
+logger = logging.getLogger(__name__)
 
 
 def _configured(redis_url: str) -> Celery:
@@ -45,6 +48,8 @@ def _configured(redis_url: str) -> Celery:
 def make_app(settings: Settings) -> Celery:
     """The app of worker and beat, with its tasks and its clock."""
     logs.configure(settings)
+    # Celery warns root about pickled messages. Only JSON is accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     app = _configured(settings.redis_url)
     app.set_current()
     register(app, Database(settings), settings)
@@ -57,24 +62,42 @@ def make_app(settings: Settings) -> Celery:
 
 
 class Sender:
-    """Sends nudges from any process to one broker."""
+    """Sends nudges to one broker from a thread of its own: no request and no task ever waits for Redis."""
 
     def __init__(self, redis_url: str) -> None:
         self._app = _configured(redis_url)
-        self._rest_until = 0.0
-        self._lock = threading.Lock()
+        self._waiting: SimpleQueue[tuple[str, float]] = SimpleQueue()
+        self._is_down = False
+        self._thread = threading.Thread(target=self._run, name="nudges", daemon=True)
+        self._thread.start()
 
-    def send(self, task: str, delay_s: float) -> None:
-        """Raises when the broker does not answer."""
-        with self._lock:
-            if time.monotonic() < self._rest_until:
-                return
-        try:
-            self._app.send_task(task, countdown=delay_s or None, retry=False, expires=60 + delay_s)
-        except Exception:
-            with self._lock:
-                self._rest_until = time.monotonic() + REST_S
-            raise
+    def send(self, task: str, delay_s: float = 0) -> None:
+        """Returns at once; nobody learns whether the message arrived."""
+        self._waiting.put((task, delay_s))
+
+    def _run(self) -> None:
+        while True:
+            task, delay_s = self._waiting.get()
+            try:
+                self._app.send_task(task, countdown=delay_s or None, retry=False, expires=60 + delay_s)
+            except Exception as error:  # whatever it is, the reconciler finds the work
+                self._note(is_down=True, error=str(error))
+                self._forget_waiting()
+            else:
+                self._note(is_down=False)
+
+    def _forget_waiting(self) -> None:
+        """What has piled up meanwhile says the same again."""
+        with suppress(Empty):
+            while True:
+                self._waiting.get_nowait()
+
+    def _note(self, is_down: bool, error: str = "") -> None:
+        if is_down and not self._is_down:
+            logger.warning("Redis takes no nudges: work waits for the reconciler", extra={"error": error})
+        if self._is_down and not is_down:
+            logger.info("Redis takes nudges again")
+        self._is_down = is_down
 
 
 @cache

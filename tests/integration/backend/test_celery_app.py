@@ -1,0 +1,103 @@
+"""Worker and beat as processes of their own, started as an installation starts them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import redis
+from sqlalchemy import text
+
+from backend.celery_app import Sender
+from backend.settings import REPOSITORY
+
+
+@pytest.fixture
+def start(settings, tmp_path):
+    processes = []
+
+    def start(*arguments, **environment):
+        values = {
+            "DATABASE_URL": settings.database_url,
+            "REDIS_URL": settings.redis_url,
+            "FOREDECK_HOME": str(settings.home),
+            "FOREDECK_EMBEDDED_RAY_DIR": str(settings.embedded_ray_dir),
+            **environment,
+        }
+        log = tmp_path / f"{arguments[0]}.log"
+        command = [sys.executable, "-m", "celery", "-A", "backend.celery_app", *arguments]
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command, env={**os.environ, **values}, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT
+            )
+        processes.append(process)
+        return process, log
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+WORKER = ("worker", "--pool", "threads", "--concurrency", "4")
+
+
+def wait_for(is_there, log, timeout_s=60):
+    deadline = time.monotonic() + timeout_s
+    while not is_there():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+def test_a_nudge_after_the_commit_has_the_run_dispatched(start, launch, client, settings):
+    """The reconciler would come after an hour: only the nudge can have done it."""
+    process, log = start(*WORKER, FOREDECK_RECONCILE_INTERVAL_S="3600")
+    run_id = launch()["id"]
+    read = lambda: client.get(f"/api/v1/runs/{run_id}").json()  # noqa: E731
+    wait_for(lambda: read()["status_reason"] == "Starting Ray on this machine.", log)
+    assert (settings.embedded_ray_dir / "ray.wanted").exists()
+    # While Ray starts, the worker nudges itself: the second try comes soon, without any reconciler.
+    (settings.embedded_ray_dir / "ray.json").write_text('{"address": "http://127.0.0.1:1", "state": "ready"}')
+    wait_for(lambda: "cannot be reached" in read()["status_reason"], log)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert "Warning" not in log.read_text()
+
+
+def test_beat_has_the_worker_reconcile(start, app, database, tmp_path):
+    _, log = start(*WORKER)
+    beat, beat_log = start("beat", "--schedule", str(tmp_path / "schedule"), FOREDECK_RECONCILE_INTERVAL_S="0.3")
+
+    def last():
+        with database.transaction() as session:
+            return session.scalar(text("SELECT started_at FROM periodic_job WHERE name = 'reconcile'"))
+
+    wait_for(lambda: last() is not None, log)
+    first = last()
+    wait_for(lambda: last() > first, log)
+    beat.send_signal(signal.SIGTERM)
+    assert beat.wait(30) == 0
+    assert "Warning" not in beat_log.read_text()
+
+
+def test_messages_carry_a_name_and_nothing_else(settings):
+    Sender(settings.redis_url).send("dispatch")
+    with redis.Redis.from_url(settings.redis_url) as client:
+        message = client.brpop("foredeck", timeout=30)[1]
+    assert b'"task": "dispatch"' in message
+    assert b'"argsrepr": "()"' in message
+
+
+def test_launching_does_not_wait_for_a_redis_that_is_down(app, launch, database, caplog):
+    database.redis_url = "redis://127.0.0.1:1"
+    launch()  # the client's libraries are loaded once
+    begin = time.monotonic()
+    for _ in range(5):
+        launch()
+    assert time.monotonic() - begin < 4  # one connection attempt alone takes 6 s
+    deadline = time.monotonic() + 60
+    while "Redis takes no nudges" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
