@@ -19,7 +19,7 @@ from backend.embedded.binaries import (
 )
 from backend.embedded.errors import EmbeddedError
 from backend.embedded.passwords import kept_password, write_private
-from backend.embedded.ports import HOST, require_free
+from backend.embedded.ports import HOST, is_free, require_free
 from backend.embedded.process import ServerProcess, as_account, wait_until_ready
 from backend.embedded.records import ProcessRecord
 
@@ -40,6 +40,7 @@ SETTINGS = {
     "unix_socket_directories": "",
 }
 _MAX_STARTS = 5
+_LEFTOVERS_TIMEOUT_S = 10.0
 
 
 class PostgresServer:
@@ -96,6 +97,7 @@ class PostgresServer:
         running = self.find()
         if running is not None:
             return running
+        self._await_leftovers()
         require_free(self.name, self.port)
         if not (self.data_dir / "PG_VERSION").exists():
             self._initialise()
@@ -112,6 +114,12 @@ class PostgresServer:
             else:
                 break
         return process
+
+    def _await_leftovers(self) -> None:
+        """After a kill -9 of the server its children end by themselves, but hold the port until they have."""
+        deadline = time.monotonic() + _LEFTOVERS_TIMEOUT_S
+        while self._pid_file() and not is_free(self.port) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def find(self) -> ServerProcess | None:
         """The server that runs on this data folder; one on another port is stopped first."""

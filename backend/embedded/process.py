@@ -15,6 +15,9 @@ from backend.embedded.errors import EmbeddedError
 
 POLL_INTERVAL_S = 0.03
 
+_own_children: dict[int, subprocess.Popen[bytes]] = {}
+"""Children of this very process, by pid: whoever finds one again must also be able to reap it."""
+
 
 @dataclass(frozen=True)
 class Account:
@@ -67,13 +70,14 @@ class ServerProcess:
                 )
             except OSError as error:
                 raise EmbeddedError(f"Cannot start {argv[0]}: {error}.") from error
+        _own_children[popen.pid] = popen
         return cls(psutil.Process(popen.pid), popen, log_start)
 
     @classmethod
     def find(cls, pid: int, create_time: float | None = None) -> Self | None:
         """The living process of this id; with `create_time` (s since the epoch), only if it is the same one."""
         try:
-            found = cls(psutil.Process(pid))
+            found = cls(psutil.Process(pid), _own_children.get(pid))
         except psutil.Error:
             return None
         is_same = create_time is None or abs(found.create_time - create_time) < 0.1
@@ -120,6 +124,7 @@ class ServerProcess:
                 continue
         if self._popen is not None:
             self._popen.wait()
+            _own_children.pop(self.pid, None)
 
 
 class AccountArguments(TypedDict, total=False):
