@@ -1,0 +1,70 @@
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cli import output
+from cli.errors import CommandError
+from cli.schemas import LogLine, Run
+
+
+def _text(renderable: object) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(renderable)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "-"), (0.4, "0 s"), (59.6, "1 min 00 s"), (3600, "1 h 00 min"), (5000, "1 h 23 min")]
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert output.duration(seconds) == text
+
+
+def test_numbers_have_three_digits_and_gaps_are_dashes() -> None:
+    assert output.number(3.14159, "x") == "3.14x"
+    assert output.number(None, "x") == "-"
+    assert output.percent(0.853) == "85 %"
+
+
+def test_a_run_shows_its_figures_and_attempts(run_body: dict[str, Any]) -> None:
+    attempts = [{"number": 1, "outcome": "crashed", "error": "actor lost"}, {"number": 2, "resumed_from_step": 5}]
+    text = _text(output.run_table(Run.model_validate(run_body | {"attempts": attempts})))
+    for part in ("eagle3 k=3", "7/40, now generation", "0.5", "3.25", "crashed: actor lost", "going on from step 5"):
+        assert part in text
+
+
+def test_a_list_shows_short_ids_and_markup_in_names_as_it_is(run_body: dict[str, Any]) -> None:
+    text = _text(output.runs_table([Run.model_validate(run_body | {"name": "[red]x[/red]"})]))
+    assert "11111111" in text
+    assert "[red]x[/red]" in text
+
+
+def test_log_lines_cannot_drive_the_terminal() -> None:
+    line = LogLine.model_validate(
+        {
+            "id": 1,
+            "attempt": 1,
+            "emitter": "d/0",
+            "time": "2026-01-01T00:00:00Z",
+            "level": "info",
+            "message": "a\x1b[2Jb\tc",
+        }
+    )
+    plain = output.log_text(line).plain
+    assert "\x1b" not in plain
+    assert r"a\x1b[2Jb" in plain
+
+
+def test_problems_name_field_value_and_mend(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [{"pointer": "/config/policy/hidden_size", "detail": "must be a multiple of 8", "value": 3}]
+    stream = io.StringIO()
+    monkeypatch.setattr(output, "errors", Console(file=stream, width=160))
+    output.print_error(CommandError("x", problem={"errors": errors}))
+    assert "config.policy.hidden_size = 3: must be a multiple of 8" in stream.getvalue()
+    output.print_error(CommandError("x", problem={"errors": errors}), is_json=True)
+    assert json.loads(capsys.readouterr().out)["problem"]["errors"] == errors
