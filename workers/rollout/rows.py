@@ -26,6 +26,7 @@ class Rows:
         self.completions: list[int] = []
         """Index of each live row's completion."""
         self._eos_token_ids_E = eos_token_ids_E
+        self._eos_token_ids = frozenset(eos_token_ids_E.tolist())
         self._tokens = torch.zeros(num_rows, capacity, dtype=torch.int64, device=device)
         self._logprobs = torch.zeros(num_rows, capacity, device=device)
         self._lengths = torch.zeros(num_rows, dtype=torch.int64, device=device)
@@ -67,7 +68,7 @@ class Rows:
 
     def is_eos(self, token_id: int) -> bool:
         """Whether the token ends a response."""
-        return token_id in self._eos_token_ids_E.tolist()
+        return token_id in self._eos_token_ids
 
     def response(self, row: int, prompt_length: int) -> tuple[list[int], list[float]]:
         """Tokens and log-probabilities after the prompt."""

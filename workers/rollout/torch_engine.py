@@ -29,7 +29,6 @@ class TorchRolloutEngine:
         precision: Precision,
         draft: EagleConfig | None = None,
         draft_length: int = 0,
-        device: torch.device | str = "cpu",
     ) -> None:
         """draft_length: tokens proposed per round, in 1 .. 16 with a draft head. Weights come by update_policy()."""
         if draft is not None and not 1 <= draft_length <= MAX_DRAFT_LENGTH:
@@ -39,23 +38,22 @@ class TorchRolloutEngine:
         self.model_config, self.draft_config = model_config, draft
         self.max_batch_size, self.draft_length = max_batch_size, draft_length
         self.dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[precision]
-        self.device = torch.device(device)
         eos_token_ids = [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id)
-        self._eos_token_ids_E = torch.tensor(eos_token_ids, dtype=torch.int64, device=self.device)
+        self._eos_token_ids_E = torch.tensor(eos_token_ids, dtype=torch.int64)
         self._policy: PackedPolicy | None = None
         self._drafter: Eagle3Drafter | None = None
 
     @torch.inference_mode()
     def update_policy(self, state_dict: Mapping[str, Tensor]) -> None:
         """Take up the policy's weights, by their Hugging Face names; the caller's tensors are copied."""
-        self._policy = PackedPolicy.pack(self._on_device(state_dict), self.model_config, self.dtype)
+        self._policy = PackedPolicy.pack(state_dict, self.model_config, self.dtype)
 
     @torch.inference_mode()
     def update_draft(self, state_dict: Mapping[str, Tensor]) -> None:
         """Take up the draft head's weights, by Eagle3Head's names; the caller's tensors are copied."""
         if self.draft_config is None:
             raise ValueError("this engine has no draft head: give it an EagleConfig when it is made")
-        self._drafter = Eagle3Drafter(PackedDraft.pack(self._on_device(state_dict), self.draft_config, self.dtype))
+        self._drafter = Eagle3Drafter(PackedDraft.pack(state_dict, self.draft_config, self.dtype))
 
     @torch.inference_mode()
     def generate(
@@ -115,6 +113,3 @@ class TorchRolloutEngine:
             raise ValueError(f"temperature = {params.temperature}: must be 0 (greedy) or above")
         if outside := [index for index in record if not 0 <= index < len(prompts) * num_samples]:
             raise ValueError(f"record_rounds_of has {outside[0]}: must be below {len(prompts) * num_samples}")
-
-    def _on_device(self, state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: tensor.to(self.device) for name, tensor in state_dict.items()}
