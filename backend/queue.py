@@ -7,7 +7,6 @@ nothing. Where a transaction locks both, it locks the run's row first and the ou
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Literal, cast
 from uuid import UUID, uuid4
 
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import after_commit
 from backend.models import Outbox, PeriodicJob, Run
+from backend.nudges import sender
 
 Kind = Literal["dispatch", "stop"]
 _UNSYNCHRONIZED = {"synchronize_session": False}
@@ -129,13 +129,7 @@ def nudge(session: Session, delay_s: float = 0) -> None:
     """Wakes a Celery worker after the commit. Lost, it costs the time until the next look of the reconciler."""
     redis_url = session.info.get("redis_url")
     if redis_url:
-        after_commit(session, f"dispatch in {delay_s} s", partial(_send, redis_url, delay_s))
-
-
-def _send(redis_url: str, delay_s: float) -> None:
-    from backend.celery_app import sender  # noqa: PLC0415 (Celery is loaded when it is first needed)
-
-    sender(redis_url).send("dispatch", delay_s)
+        after_commit(session, f"dispatch in {delay_s} s", lambda: sender(redis_url).send("dispatch", delay_s))
 
 
 def _count(result: object) -> int:

@@ -7,10 +7,8 @@ import sys
 import time
 
 import pytest
-import redis
 from sqlalchemy import text
 
-from backend.celery_app import Sender
 from backend.settings import REPOSITORY
 
 
@@ -80,24 +78,3 @@ def test_beat_has_the_worker_reconcile(start, app, database, tmp_path):
     beat.send_signal(signal.SIGTERM)
     assert beat.wait(30) == 0
     assert "Warning" not in beat_log.read_text()
-
-
-def test_messages_carry_a_name_and_nothing_else(settings):
-    Sender(settings.redis_url).send("dispatch")
-    with redis.Redis.from_url(settings.redis_url) as client:
-        message = client.brpop("foredeck", timeout=30)[1]
-    assert b'"task": "dispatch"' in message
-    assert b'"argsrepr": "()"' in message
-
-
-def test_launching_does_not_wait_for_a_redis_that_is_down(app, launch, database, caplog):
-    database.redis_url = "redis://127.0.0.1:1"
-    launch()  # the client's libraries are loaded once
-    begin = time.monotonic()
-    for _ in range(5):
-        launch()
-    assert time.monotonic() - begin < 4  # one connection attempt alone takes 6 s
-    deadline = time.monotonic() + 60
-    while "Redis takes no nudges" not in caplog.text:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
