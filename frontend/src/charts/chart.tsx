@@ -3,7 +3,7 @@ import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import { templateQuery } from "../api/queries.ts";
 import { ChartIcon, TableIcon } from "../design/icons.tsx";
 import { ProblemNote } from "../design/states.tsx";
-import { useSeries, useSeriesVersion } from "../series/use-series.ts";
+import { useSeries } from "../series/use-series.ts";
 import { AXES, type AxisKind, onAxis } from "./axis.ts";
 import { bind, type Figure, hasPoints, seriesNames } from "./binding.ts";
 import { ChartTable } from "./chart-table.tsx";
@@ -99,15 +99,20 @@ function useFigure(
   const scaleName = isMovable ? AXES[view.axis].series : null;
   const names = [...new Set([...listed, ...(template ? seriesNames(template) : [])])];
   const lookup = useSeries(scaleName ? [...names, scaleName] : names, isInView);
-  const version = useSeriesVersion();
-  const [shownVersion, setShownVersion] = useState(version);
-  if (isInView && shownVersion !== version) setShownVersion(version);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the lookup's answers change with the version.
+  const known = [...names, scaleName ?? ""].map(lookup);
+  const [shown, setShown] = useState(known);
+  if (isInView && !isSame(shown, known)) setShown(known);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lookup's answers change with what is shown.
   return useMemo(() => {
     if (!template) return null;
     const bound = bind(template, lookup);
     return smoothed(scaleName ? onAxis(bound, lookup(scaleName)) : bound, view.smoothing);
-  }, [template, shownVersion, scaleName, view.smoothing]);
+  }, [template, shown, scaleName, view.smoothing]);
+}
+
+/** Whether nothing of what a chart shows has changed, so that it need not be drawn again. */
+function isSame(a: unknown[], b: unknown[]): boolean {
+  return a.length === b.length && a.every((each, index) => each === b[index]);
 }
 
 /** Warm-up and draft training count steps of their own, which have no place among the run's tokens and time. */

@@ -6,7 +6,7 @@ export function useInView(element: RefObject<HTMLElement | null>): boolean {
   useEffect(() => {
     if (!element.current) return;
     const observer = new IntersectionObserver(([entry]) => setInView(entry?.isIntersecting ?? false), {
-      rootMargin: "300px 0px",
+      rootMargin: "160px 0px",
     });
     observer.observe(element.current);
     return () => observer.disconnect();

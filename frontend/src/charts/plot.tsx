@@ -1,5 +1,6 @@
 import type { Config } from "plotly.js/lib/core";
 import { useEffect, useRef } from "react";
+import { cancelDraw, enqueueDraw } from "./draw-queue.ts";
 import { Plotly } from "./plotly.ts";
 
 const CONFIG: Partial<Config> = {
@@ -16,9 +17,7 @@ export default function Plot({ data, layout, label }: { data: object[]; layout: 
   useEffect(() => {
     const target = element.current;
     if (!target) return;
-    const draw = () => target.isConnected && Plotly.react(target, data, layout, CONFIG);
-    const frame = requestAnimationFrame(() => void draw());
-    return () => cancelAnimationFrame(frame);
+    enqueueDraw(target, () => void Plotly.react(target, data, layout, CONFIG));
   }, [data, layout]);
 
   useEffect(() => {
@@ -31,6 +30,7 @@ export default function Plot({ data, layout, label }: { data: object[]; layout: 
     observer.observe(target);
     return () => {
       observer.disconnect();
+      cancelDraw(target);
       Plotly.purge(target);
     };
   }, []);

@@ -34,10 +34,3 @@ export function useSeries(names: string[], isWanted = true): (name: string) => C
   useSyncExternalStore(store.subscribe, store.getVersion);
   return (name) => store.get(name);
 }
-
-/** Changes whenever any series of the run has changed. */
-export function useSeriesVersion(): number {
-  const store = useContext(SeriesContext);
-  if (!store) throw new Error("useSeriesVersion needs a SeriesContext around it");
-  return useSyncExternalStore(store.subscribe, store.getVersion);
-}

@@ -21,7 +21,7 @@ test("matches the definition: weights that fall off with age, divided by their s
     const sum = weights.reduce((a, b) => a + b);
     return weights.reduce((total, weight, i) => total + weight * (values[i] as number), 0) / sum;
   });
-  smooth(values, 0.7).forEach((value, i) => expect(value).toBeCloseTo(slow[i] as number, 12));
+  expect(smooth(values, 0.7)).toEqual(slow.map((value) => expect.closeTo(value, 12)));
 });
 
 test("bands, reference lines and bars are not smoothed; a line keeps its measured course behind", () => {
