@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backend.launcher.jobs import JobServer, NotStartedError, StartingError
+from backend.launcher.jobs import JobServer, NotStartedError, StartingError, UnreachableError
 from backend.launcher.ray_jobs import RayJobServer
 from backend.settings import Settings
 
@@ -40,7 +40,7 @@ def connector(settings: Settings, timeout_s: float | None = None) -> Connect:
 def _embedded(folder: Path | None, wake: bool) -> tuple[str, str | None]:
     """(address, token) of this machine's own Ray: its supervisor watches for `ray.wanted` and writes `ray.json`."""
     if folder is None:
-        raise NotStartedError("this service was not started by `foredeck up` and has no Ray: set RAY_ADDRESS")
+        raise UnreachableError("this process was not started by `foredeck up` and knows no Ray: set RAY_ADDRESS")
     told = _told(folder / "ray.json")
     if wake and told.get("state") != "ready":
         (folder / "ray.wanted").touch()

@@ -1,0 +1,50 @@
+import json
+import logging
+
+import pytest
+
+from backend import logs
+from backend.settings import load
+
+
+@pytest.fixture
+def output(capsys):
+    """What was written so far, as lines."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield lambda: capsys.readouterr().err.splitlines()
+    root.handlers, root.level = before
+
+
+def settings(**variables):
+    return load({"DATABASE_URL": "postgresql://h/d", **variables})
+
+
+def test_a_record_is_one_json_object_with_the_ids_of_its_context(output):
+    logs.configure(settings())
+    with logs.bound(request_id="r1"):
+        logging.getLogger("backend.x").info("line\nbreak", extra={"run_id": "u1"})
+    logging.getLogger("backend.x").warning("outside")
+    first, second = (json.loads(line) for line in output())
+    assert (first["level"], first["logger"], first["message"]) == ("info", "backend.x", "line\nbreak")
+    assert (first["request_id"], first["run_id"]) == ("r1", "u1")
+    assert "request_id" not in second
+
+
+def test_an_exception_stays_on_the_line(output):
+    logs.configure(settings())
+    try:
+        raise ValueError("why")
+    except ValueError:
+        logging.getLogger("x").exception("failed")
+    (line,) = output()
+    assert "ValueError: why" in json.loads(line)["exception"]
+
+
+def test_configuring_twice_writes_once_and_the_level_counts(output):
+    for _ in range(2):
+        logs.configure(settings(FOREDECK_LOG_LEVEL="warning", FOREDECK_LOG_FORMAT="text"))
+    logging.getLogger("x").info("no")
+    logging.getLogger("x").warning("yes", extra={"n": 1})
+    (line,) = output()
+    assert line.endswith("WARNING x: yes n=1")
