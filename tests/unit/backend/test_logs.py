@@ -12,7 +12,11 @@ def output(capsys):
     """What was written so far, as lines."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
-    yield lambda: capsys.readouterr().err.splitlines()
+
+    def lines():
+        return capsys.readouterr().err.splitlines()
+
+    yield lines
     root.handlers, root.level = before
 
 
