@@ -39,8 +39,8 @@ SETTINGS = {
     "log_timezone": "UTC",
     "unix_socket_directories": "",
 }
-_MAX_STARTS = 5
-_LEFTOVERS_TIMEOUT_S = 10.0
+_MAX_STARTS = 8
+_LEFTOVERS_TIMEOUT_S = 30.0
 
 
 class PostgresServer:
