@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { Field, FieldRow, fieldId } from "./field.tsx";
 import { type Problems, pointerOf } from "./problems.ts";
 import type { Node, ObjectNode, UnionNode } from "./schema.ts";
@@ -71,17 +72,17 @@ function fieldsOfKind(node: UnionNode, state: FormState): Node[] {
 function Advanced({ fields, ...form }: FormProps & { fields: Node[] }) {
   const numProblems = fields.filter((field) => hasProblem(field, form.problems)).length;
   const numChanged = fields.filter((field) => getAt(form.state.values, field.path) !== undefined).length;
+  const fold = useRef<HTMLDetailsElement>(null);
+  // A problem inside opens it; closing it is the reader's.
+  useEffect(() => {
+    if (numProblems > 0 && fold.current) fold.current.open = true;
+  }, [numProblems]);
   const remarks = [
     numChanged > 0 && `${numChanged} changed`,
     numProblems > 0 && `${numProblems} to mend`,
   ].filter(Boolean);
   return (
-    // The key opens it anew when a problem appears inside, and leaves it to the reader otherwise.
-    <details
-      className="advanced"
-      key={numProblems > 0 ? "wrong" : "fine"}
-      open={numProblems > 0 || undefined}
-    >
+    <details className="advanced" ref={fold}>
       <summary>
         Advanced
         {remarks.length > 0 && <span className="muted"> · {remarks.join(", ")}</span>}

@@ -36,15 +36,17 @@ const UNIT_OF_NAME: Record<string, string> = {
   unroll_length: "tokens",
 };
 
+/** The unit of a setting's value; a count's is its label already. */
 export function unitOf(key: string): string {
+  if (key.startsWith("num_")) return "";
   return UNIT_OF_NAME[key] ?? UNIT_OF_SUFFIX[key.split("_").at(-1) ?? ""] ?? "";
 }
 
 /** "num_prompts_per_step" -> "Prompts per step"; the unit at the end goes where the value is. */
 export function labelOf(key: string): string {
   const words = key.replace(/^num_/, "").split("_");
-  const hasUnit = key.split("_").length > 1 && !key.startsWith("num_") && words.at(-1) === unitOf(key);
-  const kept = hasUnit && words.length > 1 && !key.startsWith("max_") ? words.slice(0, -1) : words;
+  const hasUnit = words.length > 1 && words.at(-1) === unitOf(key) && !key.startsWith("max_");
+  const kept = hasUnit ? words.slice(0, -1) : words;
   const text = kept.map((word) => ACRONYMS[word] ?? word).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -3,7 +3,7 @@ import { kindLabelOf, labelOf, unitOf } from "../../src/forms/words.ts";
 
 test.each([
   ["num_prompts_per_step", "Prompts per step", ""],
-  ["num_steps", "Steps", "steps"],
+  ["num_steps", "Steps", ""],
   ["interval_steps", "Interval", "steps"],
   ["max_new_tokens", "Max new tokens", "tokens"],
   ["kl_penalty", "KL penalty", ""],

@@ -79,7 +79,9 @@ function Timing({ run }: { run: RunRead }) {
 /** Why the run is in its state, unless it simply runs. */
 function StatusReason({ run }: { run: RunRead }) {
   const now = useNow();
-  if (!run.status_reason || run.status === "running" || run.status === "succeeded") return null;
+  const isPlain = run.status === "running" || run.status === "succeeded";
+  const saysNothing = run.status_reason.replace(".", "").toLowerCase() === run.status;
+  if (!run.status_reason || isPlain || saysNothing) return null;
   const tone = { failed: "failed", lost: "lost" }[run.status as string] ?? "stopped";
   const silence = run.last_heartbeat_at && (now.getTime() - new Date(run.last_heartbeat_at).getTime()) / 1000;
   return (
@@ -120,7 +122,7 @@ function StopButton({ run }: { run: RunRead }) {
       {stop.error && <ProblemNote error={stop.error} />}
       {isAsking && (
         <Confirm
-          title={`Stop ${run.name}?`}
+          title={`Stop “${run.name}”?`}
           action="Stop the run"
           onConfirm={confirm}
           onCancel={() => setAsking(false)}

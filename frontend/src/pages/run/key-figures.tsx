@@ -94,7 +94,8 @@ function Speedup(props: { run: RunRead; generation?: Columns; step?: Columns; pa
   const speedup = latestValue(generation);
   const ofStep = latestValue(step);
   const interval = getAt(run.config, ["probe", "interval_steps"]);
-  const waiting = interval === 0 ? "The probe is switched off" : `Measured every ${interval} steps`;
+  const measured = interval === 0 ? "The probe is switched off" : `Measured every ${interval} steps`;
+  const waiting = draftLength(run) === null ? "Nothing to measure without a drafter" : measured;
   return (
     <KeyFigure
       title="Generation speedup"

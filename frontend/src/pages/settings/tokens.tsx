@@ -140,7 +140,7 @@ function TokenRow({ token }: { token: Token }) {
       </button>
       {isAsking && (
         <Confirm
-          title={`Revoke ${token.name}?`}
+          title={`Revoke “${token.name}”?`}
           action="Revoke"
           onConfirm={confirm}
           onCancel={() => setAsking(false)}
