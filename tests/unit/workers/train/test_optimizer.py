@@ -45,7 +45,7 @@ def test_muon_takes_the_matrices_inside_the_layers(policy):
 @pytest.mark.parametrize("shape", [(24, 8), (8, 24)])
 def test_muon_steps_along_the_orthogonalised_gradient(shape):
     """Slow reference: U V^T of the gradient's SVD, scaled by sqrt(max(1, rows / columns)). Five Newton-Schulz
-    iterations leave singular values within about 0.3 of 1, so the direction is compared closely and the size loosely."""
+    iterations leave singular values within about 0.3 of 1: the direction is compared closely, the size loosely."""
     parameter = nn.Parameter(torch.zeros(shape))
     parameter.grad = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     (muon, _) = build_optimizers(
