@@ -142,7 +142,7 @@ def connect(assignment: WorkerAssignment) -> None:
     if os.environ.get("RAY_ADDRESS"):
         ray.init(address="auto", namespace=namespace)
     else:
-        ray.init(address="local", namespace=namespace, include_dashboard=False)
+        ray.init(address="local", namespace=namespace, include_dashboard=False, _node_ip_address="127.0.0.1")
 
 
 def versions() -> dict[str, str]:

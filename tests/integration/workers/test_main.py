@@ -1,0 +1,260 @@
+"""`python -m workers.main` as Ray would start it: real processes, real Ray, and a server that takes the events."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contract.config import RunConfig
+from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
+from contract.telemetry.stages import Stage
+
+ROOT = Path(__file__).parents[3]
+SMOKE = yaml.safe_load((ROOT / "examples" / "smoke.yaml").read_text())["config"]
+DEADLINE_S = 120
+MARK = "FOREDECK_TEST_RAY"
+"""Variable by which the processes of this module's Ray are told from others on the machine."""
+
+
+@pytest.fixture(scope="module")
+def cache_dir(tmp_path_factory):
+    """Shared, so that only the first test warms up."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def ray_environment(tmp_path_factory):
+    """One Ray for all tests, as on a cluster: what a killed driver leaves behind, Ray clears away."""
+    port = _free_port()
+    environment = {**os.environ, "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled", MARK: str(port)}
+    command = ["start", "--head", "--block", f"--port={port}", "--node-ip-address=127.0.0.1", "--num-cpus=4"]
+    command += ["--include-dashboard=false", "--disable-usage-stats"]
+    log = tmp_path_factory.mktemp("ray") / "log"
+    with log.open("w") as output:
+        head = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", *command],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+        )
+        deadline = time.monotonic() + DEADLINE_S
+        while "Ray runtime started" not in log.read_text():
+            assert head.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{port}"}
+        head.terminate()
+        head.wait(DEADLINE_S)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class _Worker:
+    """Attempts of one run."""
+
+    def __init__(self, server, folder, cache_dir, config, environment):
+        self._server, self._storage, self._cache_dir = server, folder / "storage", cache_dir
+        self._folder, self._environment = folder, environment
+        self._config = RunConfig.model_validate(config)
+        self._run_id = uuid.uuid4()
+        self._processes = []
+
+    def start(self, attempt=1, **changes):
+        self._server.current_attempt = max(attempt, self._server.current_attempt)
+        assignment = WorkerAssignment(
+            run_id=self._run_id,
+            run_name="test",
+            attempt=attempt,
+            api_url=self._server.url,
+            token=self._server.token,
+            storage_dir=str(self._storage),
+            cache_dir=str(self._cache_dir),
+            config_json=self._config.model_dump_json(),
+            config_sha256=self._config.sha256(),
+        ).model_copy(update=changes)
+        return self.run({ASSIGNMENT_VARIABLE: assignment.model_dump_json()})
+
+    def run(self, variables):
+        """Errors go to a file and not to a pipe, which Ray's processes would keep open."""
+        with (self._folder / "stderr").open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "workers.main"],
+                cwd=ROOT,
+                env=self._environment | variables,
+                stdout=errors,
+                stderr=errors,
+            )
+        self._processes.append(process)
+        return process
+
+    def end(self, process):
+        """The exit code; fails with the process's own words where it takes too long."""
+        try:
+            return process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the worker still runs: {self.errors()}")
+
+    def errors(self):
+        return (self._folder / "stderr").read_text()[-4000:]
+
+    def close(self):
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def make_worker(ingest_server, ray_environment, tmp_path, cache_dir):
+    made = []
+
+    def make(**changes):
+        made.append(_Worker(ingest_server, tmp_path, cache_dir, SMOKE | changes, ray_environment))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+def _values(server, attempt):
+    """Metrics by (name, step)."""
+    bodies = server.bodies("metrics", attempt)
+    return {(name, body.step): value for body in bodies for name, value in body.values.items()}
+
+
+def test_a_whole_run_from_nothing(make_worker, ingest_server, tmp_path):
+    worker = make_worker()
+    assert worker.end(worker.start()) == 0, worker.errors()
+    kinds = [event.body.kind for event in ingest_server.of()]
+    assert kinds[0] == "started"
+    assert kinds[-1] == "finished"
+    assert ingest_server.bodies("finished")[0].outcome == "succeeded"
+    assert ingest_server.bodies("started")[0].resumed_from_step is None
+    assert [event.seq for event in ingest_server.of()] == list(range(1, len(kinds) + 1))
+
+    stages = [body.stage for body in ingest_server.bodies("heartbeat")]
+    order = [stage for i, stage in enumerate(stages) if stage not in stages[:i]]
+    assert order[:3] == [Stage.START, Stage.WARM_UP, Stage.DRAFT_PRETRAINING]
+    assert set(order) == set(Stage)
+
+    values = _values(ingest_server, 1)
+    assert {step for name, step in values if name == "warm_up/loss_nats"} == set(range(1, 31))
+    assert {step for name, step in values if name == "draft_pretraining/loss_nats"} == set(range(1, 11))
+    assert {step for name, step in values if name == "validation/accuracy_fraction"} == {0, 2}
+    assert 1 < values["rollout/acceptance_length_tokens", 2] <= 4
+    assert values["mismatch/token_mult_prob_error_ratio", 2] < 1.05
+    low, high = values["speedup/generation_low_ratio", 2], values["speedup/generation_high_ratio", 2]
+    assert 0 < low <= values["speedup/generation_ratio", 2] <= high
+    assert [body.step for body in ingest_server.bodies("samples")] == [1, 2]
+    checkpoints = ingest_server.bodies("checkpoint")
+    assert [body.step for body in checkpoints] == [1, 2]
+    assert Path(checkpoints[-1].path).is_relative_to(tmp_path)
+    assert (Path(checkpoints[-1].path) / "policy" / "tokenizer.json").is_file()
+
+
+def test_a_killed_attempt_is_followed_by_one_that_goes_on(make_worker, ingest_server):
+    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 4}, checkpoint={"interval_steps": 2, "max_kept": 1})
+    first = worker.start(1)
+    ingest_server.wait_for(
+        lambda: any(e.body.kind == "checkpoint" for e in ingest_server.events[1, "driver/0"].values()), DEADLINE_S
+    )
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+
+    assert worker.end(worker.start(2)) == 0, worker.errors()
+    resumed_from = ingest_server.bodies("started", 2)[0].resumed_from_step
+    assert resumed_from in (2, 4)
+    before, after = _values(ingest_server, 1), _values(ingest_server, 2)
+    steps = {step for name, step in after if name == "reward/train_mean"}
+    assert steps == set(range(resumed_from + 1, 5))
+    assert not any(name.startswith("warm_up/") for name, _ in after)
+    for total in ("progress/num_tokens_total", "progress/elapsed_s"):
+        if steps:
+            assert after[total, 3] > before[total, 2]
+    assert ingest_server.bodies("finished", 2)[0].outcome == "succeeded"
+
+
+def test_an_actor_that_dies_ends_the_attempt_so_that_another_may_follow(make_worker, ingest_server, ray_environment):
+    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 2000})
+    process = worker.start()
+    ingest_server.wait_for(
+        lambda: any(e.body.kind == "checkpoint" for e in ingest_server.events[1, "driver/0"].values()), DEADLINE_S
+    )
+    os.kill(_actor_pid("RolloutActor", ray_environment), signal.SIGKILL)
+    assert worker.end(process) == 1
+    finished = ingest_server.bodies("finished")[0]
+    assert (finished.outcome, finished.is_retryable) == ("failed", True)
+    assert "Rollout engine" in finished.error
+    assert "process died" in finished.error
+
+
+@pytest.mark.parametrize("way", ["owner", "sigterm", "replaced"])
+def test_a_run_ends_early_when_it_should(make_worker, ingest_server, way):
+    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 2000})
+    process = worker.start()
+    ingest_server.wait_for(
+        lambda: any(
+            e.body.kind == "metrics" and "reward/train_mean" in e.body.values
+            for e in ingest_server.events[1, "driver/0"].values()
+        ),
+        DEADLINE_S,
+    )
+    if way == "sigterm":
+        process.terminate()
+    elif way == "owner":
+        ingest_server.is_stop_requested = True
+    else:
+        ingest_server.current_attempt = 2
+    assert worker.end(process) == (3 if way == "replaced" else 0)
+    outcomes = [body.outcome for body in ingest_server.bodies("finished")]
+    assert outcomes == ([] if way == "replaced" else ["stopped"])
+
+
+def test_a_configuration_of_another_version_is_refused(make_worker, ingest_server):
+    worker = make_worker()
+    assert worker.end(worker.start(config_sha256="0" * 64)) == 1
+    finished = ingest_server.bodies("finished")[0]
+    assert (finished.outcome, finished.is_retryable) == ("failed", False)
+    assert "install the same version" in finished.error
+
+
+def test_a_policy_that_is_not_there_is_named(make_worker, ingest_server, tmp_path):
+    missing = str(tmp_path / "nowhere")
+    worker = make_worker(policy={"kind": "checkpoint", "path": missing})
+    assert worker.end(worker.start()) == 1
+    finished = ingest_server.bodies("finished")[0]
+    assert (finished.outcome, finished.is_retryable) == ("failed", False)
+    assert missing in finished.error
+
+
+@pytest.mark.parametrize("assignment", [None, json.dumps({"run_id": "x"})])
+def test_without_an_assignment_it_says_what_is_missing(make_worker, assignment):
+    worker = make_worker()
+    assert worker.end(worker.run({} if assignment is None else {ASSIGNMENT_VARIABLE: assignment})) == 2
+    assert ASSIGNMENT_VARIABLE in worker.errors()
+
+
+def _actor_pid(name, environment):
+    """Process id of an actor of this module's Ray: Ray names its processes, which inherit its environment."""
+    mark = f"{MARK}={environment[MARK]}\0".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_actor = (folder / "cmdline").read_text().startswith(f"ray::{name}")
+            if is_actor and mark in (folder / "environ").read_bytes():
+                return int(folder.name)
+        except OSError:
+            continue
+    return pytest.fail(f"no process of {name}")
