@@ -16,7 +16,14 @@ export const AXES: Record<AxisKind, { label: string; title: string; series: stri
 export function onAxis(figure: Figure, scale: Columns | undefined): Figure {
   if (!scale)
     return { ...figure, data: figure.data.map((trace) => (trace.meta ? withoutPoints(trace) : trace)) };
-  return { ...figure, data: figure.data.map((trace) => (trace.meta ? moveTrace(trace, scale) : trace)) };
+  const whole = withOrigin(scale);
+  return { ...figure, data: figure.data.map((trace) => (trace.meta ? moveTrace(trace, whole) : trace)) };
+}
+
+/** Before the first step nothing has been generated and no time has passed: where the first validation stands. */
+function withOrigin(scale: Columns): Columns {
+  if (scale.step.length === 0 || scale.step[0] === 0) return scale;
+  return { ...scale, step: [0, ...scale.step], value: [0, ...scale.value] };
 }
 
 function withoutPoints(trace: Trace): Trace {

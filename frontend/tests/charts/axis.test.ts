@@ -17,9 +17,15 @@ test("steps become what the scale had reached, linearly in between", () => {
   expect(moved.data[0]).toMatchObject({ x: [100, 200, 400, 800], y: [10, 20, null, 50], visible: true });
 });
 
-test("points before the first and after the last known step are left out", () => {
-  const moved = onAxis(figure([0, 1, 6], [1, 2, 3]), scale);
+test("points after the last known step are left out", () => {
+  const moved = onAxis(figure([1, 6], [2, 3]), scale);
   expect(moved.data[0]).toMatchObject({ x: [100], y: [2] });
+});
+
+test("the state before the first step stands at zero", () => {
+  expect(onAxis(figure([0, 1], [1, 2]), scale).data[0]).toMatchObject({ x: [0, 100], y: [1, 2] });
+  const empty = { ...EMPTY_COLUMNS };
+  expect(onAxis(figure([0], [1]), empty).data[0]).toMatchObject({ x: [] });
 });
 
 test("without a scale nothing is shown rather than something wrong", () => {

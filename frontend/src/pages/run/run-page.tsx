@@ -1,11 +1,10 @@
-import { useParams, useSearchParams } from "react-router";
+import { Link, useParams, useSearchParams } from "react-router";
 import type { RunRead } from "../../api/client.ts";
 import { ApiProblem } from "../../api/problem.ts";
 import { usePageTitle } from "../../design/page.tsx";
-import { ProblemNote, Waiting } from "../../design/states.tsx";
+import { Empty, ProblemNote, Waiting } from "../../design/states.tsx";
 import { TabPanel, Tabs } from "../../design/tabs.tsx";
 import { SeriesContext, useSeriesStore } from "../../series/use-series.ts";
-import { NotFoundPage } from "../not-found.tsx";
 import { AttemptsTab } from "./attempts-tab.tsx";
 import { ChartsTab } from "./charts-tab.tsx";
 import { ConfigTab } from "./config/config-tab.tsx";
@@ -21,9 +20,19 @@ export function RunPage() {
   const run = useLiveRun(runId);
   usePageTitle(run.data?.name ?? "Run");
   if (run.data) return <RunView key={run.data.id} run={run.data} />;
-  if (run.error instanceof ApiProblem && [404, 422].includes(run.error.status)) return <NotFoundPage />;
+  if (run.error instanceof ApiProblem && [404, 422].includes(run.error.status)) return <NoSuchRun />;
   if (run.error) return <ProblemNote error={run.error} onRetry={() => run.refetch()} />;
   return <Waiting>Fetching the run.</Waiting>;
+}
+
+function NoSuchRun() {
+  return (
+    <Empty title="There is no such run.">
+      <p>
+        It may be on another server, or its address was cut. <Link to="/runs">See the runs</Link>
+      </p>
+    </Empty>
+  );
 }
 
 const TABS = [
