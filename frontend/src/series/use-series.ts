@@ -34,3 +34,11 @@ export function useSeries(names: string[], isWanted = true): (name: string) => C
   useSyncExternalStore(store.subscribe, store.getVersion);
   return (name) => store.get(name);
 }
+
+/** Why the series could not be brought up to date just now; null while they are. */
+export function useSeriesError(): Error | null {
+  const store = useContext(SeriesContext);
+  if (!store) throw new Error("useSeriesError needs a SeriesContext around it");
+  useSyncExternalStore(store.subscribe, store.getVersion);
+  return store.error;
+}

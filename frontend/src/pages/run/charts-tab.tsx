@@ -5,6 +5,7 @@ import { figuresQuery } from "../../api/queries.ts";
 import { AXES, type AxisKind } from "../../charts/axis.ts";
 import { Chart, type ChartView } from "../../charts/chart.tsx";
 import { ProblemNote, Waiting } from "../../design/states.tsx";
+import { useSeriesError } from "../../series/use-series.ts";
 
 type FigureRead = Schemas["FigureRead"];
 
@@ -16,6 +17,7 @@ export function ChartsTab() {
   return (
     <>
       <ViewBar view={view} onChange={setView} />
+      <SeriesNote />
       {grouped(figures.data.figures).map(({ group, items }) => (
         <section key={group} className="chart-group">
           <h2>{group}</h2>
@@ -34,6 +36,16 @@ export function ChartsTab() {
         </section>
       ))}
     </>
+  );
+}
+
+function SeriesNote() {
+  const error = useSeriesError();
+  if (!error) return null;
+  return (
+    <p className="stream-note" role="status">
+      The charts could not be brought up to date and are tried again every 2 s. {error.message}
+    </p>
   );
 }
 
