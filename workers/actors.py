@@ -44,6 +44,9 @@ class RolloutActor:
         torch.set_num_threads(1)
         self._engine: TorchRolloutEngine | None = None
 
+    def ready(self) -> None:
+        """Answers once the process runs."""
+
     def build(self, config_json: str, policy_folder: str, draft_folder: str | None) -> None:
         """Make the engine for the policy in a folder and put its weights in place; the draft head's come by a sync."""
         config, folder = RunConfig.model_validate_json(config_json), Path(policy_folder)
@@ -73,6 +76,9 @@ class TrainerActor:
         torch.set_num_threads(self._config.trainer.num_threads)
         self._trainer: TorchPolicyTrainer | None = None
 
+    def ready(self) -> None:
+        """Answers once the process runs."""
+
     def warm_up(self, folder: str) -> Iterator[SetUpProgress]:
         """Train the starting policy from scratch into a folder."""
         config = self._config
@@ -92,15 +98,16 @@ class TrainerActor:
         """Make the trainer for a policy and a draft head."""
         config, drafter = self._config, self._config.drafter
         policy = load_policy(Path(policy_folder))
-        is_eagle = isinstance(drafter, Eagle3Drafter)
         self._trainer = TorchPolicyTrainer(
             policy,
             load_policy(Path(policy_folder)) if config.grpo.kl_penalty else None,
             load_draft(Path(draft_folder), policy.config) if draft_folder else None,
             trainer=config.trainer,
             grpo=config.grpo,
-            online=drafter.online if is_eagle else OnlineDraftTraining(num_updates_per_step=0),
-            unroll_length=drafter.pretraining.unroll_length if is_eagle else 1,
+            online=drafter.online
+            if isinstance(drafter, Eagle3Drafter)
+            else OnlineDraftTraining(num_updates_per_step=0),
+            unroll_length=drafter.pretraining.unroll_length if isinstance(drafter, Eagle3Drafter) else 1,
             seed=derive_seed(config.seed, "trainer"),
         )
 

@@ -41,7 +41,8 @@ def measure_speedup(
     the engine has just generated, so neither way pays for a cold start. Tokens are counted because the two ways draw
     different responses.
     """
-    autoregressive, speculative = [], []
+    autoregressive: list[Slice] = []
+    speculative: list[Slice] = []
     for pair in range(NUM_PAIRS):
         for speculate in (pair % 2 == 0, pair % 2 == 1):
             drawn = replace(params, seed=params.seed + pair)

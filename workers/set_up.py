@@ -1,6 +1,7 @@
 """From a configuration to everything that the loop needs: actors, starting policy, starting draft head."""
 
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from workers.train.warm_up import warm_up_folder
 
 log = logging.getLogger(__name__)
 
+_PATIENCE_S = 30.0
 _ROLLOUT_CHUNKS = 6
 """generate() calls that the draft head's training data is cut into, so that progress is seen."""
 _ROLLOUT_SHARE = 0.4
@@ -53,6 +55,7 @@ class SetUp:
 
     def run(self) -> tuple[Parts, RunProgress]:
         """Warm up and pretrain where no cached result and no checkpoint makes it unnecessary."""
+        self._wait_for_processes()
         found = self._store.newest()
         if found is not None:
             folder, progress = found
@@ -63,6 +66,20 @@ class SetUp:
             policy = self._starting_policy()
             draft = self._starting_draft(policy)
         return self._build(policy, draft if self._has_draft else None, found[0] if found else None), progress
+
+    def _wait_for_processes(self) -> None:
+        """Until the cluster has room for every actor; says so where that takes long."""
+        begun, said = time.monotonic(), False
+
+        def interrupt() -> None:
+            nonlocal said
+            self._stop.interrupt()
+            if not said and time.monotonic() - begun > _PATIENCE_S:
+                said = True
+                log.warning("Still waiting for the cluster to start the run's processes; other runs may hold its CPUs.")
+
+        actors = [self._trainer.actor, *self._engines.actors]
+        RayCalls(interrupt).get_all("Process", [actor.ready.remote() for actor in actors])
 
     @property
     def _has_draft(self) -> bool:

@@ -54,12 +54,12 @@ class Reporter:
         self._spool.append(Checkpoint(step=step, path=path, size_bytes=size_bytes))
 
     def log(self, level: str, message: str) -> None:
-        self._spool.append(Log(level=level, message=_cut(message)))  # type: ignore[arg-type]
+        self._spool.append(Log(level=level, message=_cut(message)))
 
     def finished(self, outcome: str, *, error: str | None = None, is_retryable: bool = False) -> None:
         """The last event."""
         text = None if error is None else _cut(error)
-        self._spool.append(Finished(outcome=outcome, error=text, is_retryable=is_retryable))  # type: ignore[arg-type]
+        self._spool.append(Finished(outcome=outcome, error=text, is_retryable=is_retryable))
 
     def _repeat(self) -> None:
         while not self._is_closing.wait(self._interval_s):

@@ -39,7 +39,8 @@ class SpoolReader:
 
         A last line that was torn by a crash is left out.
         """
-        wanted, size = [], 0
+        wanted: list[str] = []
+        size = 0
         for segment in self._segments():
             for seq, line in _lines(segment):
                 if seq <= self._acknowledged:
