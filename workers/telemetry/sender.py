@@ -32,7 +32,10 @@ class Sender:
         self, api_url: str, token: str, spool: Spool, attempt: int, earlier: Sequence[SpoolReader] = ()
     ) -> None:
         self._client = httpx.Client(
-            base_url=api_url.rstrip("/"), headers={"Authorization": f"Bearer {token}"}, timeout=_REQUEST_TIMEOUT_S
+            base_url=api_url.rstrip("/"),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_REQUEST_TIMEOUT_S,
+            trust_env=False,  # a .netrc of this host would replace the token
         )
         self._spool = spool
         self._attempt = attempt
