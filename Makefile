@@ -21,7 +21,7 @@ up: setup frontend ## Start everything and keep it running until Ctrl-C
 	@$(BIN)/foredeck up
 
 $(BIN)/python:
-	@python=$$(tools/find_python) && tools/step "Virtual environment" $(VENV)/made tools/find_python -- "$$python" -m venv $(VENV)
+	@rm -f $(VENV)/made; python=$$(tools/find_python) && tools/step "Virtual environment" $(VENV)/made tools/find_python -- "$$python" -m venv $(VENV)
 
 setup: $(BIN)/python ## Install what running needs
 	@tools/step "PyTorch" $(STAMPS)/torch constraints.txt -- \

@@ -55,11 +55,11 @@ def print_error(error: CommandError, is_json: bool = False) -> None:
         return
     problems = (error.problem or {}).get("errors") or []
     if not problems:
-        errors.print(Text.assemble(("Error: ", "bold red"), str(error)))
+        errors.print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return
     errors.print(Text.assemble(("Error: ", "bold red"), f"{len(problems)} things to mend"))
     for problem in problems:
-        errors.print(_problem_line(problem))
+        errors.print(_problem_line(problem), soft_wrap=True)
 
 
 def _problem_line(problem: dict[str, Any]) -> Text:

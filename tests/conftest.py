@@ -1,11 +1,24 @@
-"""Servers for all tests, started once: PostgreSQL and Valkey of their own, in a folder of their own, on free ports."""
+"""Servers for all tests, started once: PostgreSQL and Valkey of their own, in a folder of their own, on free ports.
 
+And, for tests of the whole, one installation as `foredeck up` makes it.
+"""
+
+import json
+import os
+import random
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import httpx
 import psycopg
 import pytest
 import redis
@@ -13,8 +26,11 @@ from psycopg import sql
 from sqlalchemy import create_engine
 
 from backend.embedded.binaries import system_dir_for
-from backend.embedded.ports import free_port
+from backend.embedded.home import Home
+from backend.embedded.ports import free_port, is_free
 from backend.embedded.postgres import PostgresServer
+from backend.embedded.process import ServerProcess
+from backend.embedded.records import load_records
 from backend.embedded.valkey import ValkeyServer
 
 REPOSITORY = Path(__file__).parent.parent
@@ -105,3 +121,112 @@ def redis_url(valkey_server: ValkeyServer, redis_databases: Iterator[int]) -> It
     yield url
     with redis.Redis.from_url(url) as client:
         client.flushdb()
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What `foredeck up` runs, seen from outside: its command line, its API and its processes."""
+
+    home: Home
+    base_port: int
+    environment: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.base_port}"
+
+    def foredeck(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs the command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "cli.main", *arguments],
+            env=self.environment,
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+
+    def json_of(self, *arguments: str) -> Any:
+        """What the command prints as JSON; it must succeed."""
+        done = self.foredeck(*arguments, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def up(self) -> None:
+        done = self.foredeck("up", "--detach", "--quiet", "--port", str(self.base_port))
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def launch(self, name: str, num_steps: int, *more: str) -> str:
+        """The id of a new small run."""
+        steps = f"grpo.num_steps={num_steps}"
+        return self.json_of("launch", "examples/smoke.yaml", "--name", name, "--set", steps, *more)["id"]
+
+    def api(self) -> httpx.Client:
+        token = json.loads(self.home.credentials.read_text())["token"]
+        return httpx.Client(
+            base_url=f"{self.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
+        )
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        with self.api() as client:
+            return client.get(f"/runs/{run_id}").raise_for_status().json()
+
+    def run_when(
+        self, run_id: str, condition: Callable[[dict[str, Any]], bool], timeout_s: float = 150
+    ) -> dict[str, Any]:
+        """The run once the condition holds; what is wrong with it when it ends before."""
+        deadline = time.monotonic() + timeout_s
+        while not condition(run := self.run(run_id)):
+            assert not run["is_ended"], f"{run['status']}: {run['status_reason']}"
+            assert time.monotonic() < deadline, f"{run['status']}, {run['stage']} {run['step']}: {run['status_reason']}"
+            threading.Event().wait(0.2)
+        return run
+
+    def supervisor_pid(self) -> int:
+        records = load_records(self.home.processes)
+        assert records is not None
+        assert records.supervisor_pid is not None
+        return records.supervisor_pid
+
+    def process(self, name: str) -> ServerProcess | None:
+        """The living process of a service."""
+        records = load_records(self.home.processes)
+        record = records.get(name) if records else None
+        return record.find() if record else None
+
+
+def _free_base_port() -> int:
+    while True:
+        base = random.randrange(20_000, 30_000)
+        if all(is_free(port) for port in range(base, base + 5)):
+            return base
+
+
+@pytest.fixture(scope="session")
+def installation() -> Iterator[Installation]:
+    """Everything, started by `foredeck up` in a home of its own, with patience cut short."""
+    home = Home(Path(tempfile.mkdtemp(prefix="fdk-")))
+    own = {
+        "FOREDECK_HOME": str(home.root),
+        "FOREDECK_HEARTBEAT_TIMEOUT_S": "10",
+        "FOREDECK_RECONCILE_INTERVAL_S": "1",
+    }
+    users = ("DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "FOREDECK_URL", "FOREDECK_TOKEN", "FOREDECK_PORT")
+    environment = {key: value for key, value in os.environ.items() if key not in users} | own
+    installation = Installation(home, _free_base_port(), environment)
+    try:
+        installation.up()
+        yield installation
+    finally:
+        installation.foredeck("down")
+        shutil.rmtree(home.root)
+        shutil.rmtree(system_dir_for(home.root), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def warm_installation(installation: Installation) -> Installation:
+    """The same after a first run: Ray is up, and the smoke example's policy and draft head are cached."""
+    first = installation.foredeck("launch", "examples/smoke.yaml", "--name", "first", "--wait")
+    assert first.returncode == 0, first.stdout + first.stderr
+    return installation
