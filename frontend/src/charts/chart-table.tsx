@@ -1,4 +1,4 @@
-import { formatNumber } from "../format/number.ts";
+import { formatCount, formatNumber } from "../format/number.ts";
 import type { Figure, Trace } from "./binding.ts";
 
 interface Column {
@@ -9,7 +9,8 @@ interface Column {
 
 /** A bound figure as a table, newest first: one row per x, one column per visible trace. */
 export function ChartTable({ figure, xTitle }: { figure: Figure; xTitle: string }) {
-  const traces = figure.data.filter((trace) => trace.meta && (trace.x?.length ?? 0) > 0);
+  const filled = figure.data.filter((trace) => trace.meta && (trace.x?.length ?? 0) > 0);
+  const traces = filled.filter((trace) => !isRepetition(trace, filled));
   const columns = traces.map(columnOf);
   const rows = [...new Set(traces.flatMap((trace) => trace.x ?? []))].sort((a, b) => b - a);
   return (
@@ -28,7 +29,7 @@ export function ChartTable({ figure, xTitle }: { figure: Figure; xTitle: string 
         <tbody>
           {rows.map((x) => (
             <tr key={x}>
-              <th scope="row">{formatNumber(x)}</th>
+              <th scope="row">{Number.isInteger(x) ? formatCount(x) : formatNumber(x)}</th>
               {columns.map(({ id, at }) => (
                 <td key={id}>{formatNumber(at.get(x))}</td>
               ))}
@@ -40,8 +41,20 @@ export function ChartTable({ figure, xTitle }: { figure: Figure; xTitle: string 
   );
 }
 
+/** Where buckets hold one step, their extremes say nothing that their value does not. */
+function isRepetition(trace: Trace, others: Trace[]): boolean {
+  if (!isExtreme(trace)) return false;
+  const main = others.find((other) => other.meta?.series === trace.meta?.series && !isExtreme(other));
+  return main?.y?.every((y, index) => y === trace.y?.[index]) ?? false;
+}
+
+function isExtreme({ meta }: Trace): boolean {
+  return meta?.field === "min" || meta?.field === "max";
+}
+
 function columnOf(trace: Trace, index: number): Column {
-  const name = trace.name ?? trace.meta?.series ?? "";
+  const group = typeof trace.legendgroup === "string" ? trace.legendgroup : trace.meta?.series;
+  const name = trace.name ?? [group, trace.meta?.field].filter(Boolean).join(", ");
   return {
     id: `${index} ${name}`,
     name,

@@ -8,6 +8,7 @@ import { AXES, type AxisKind, onAxis } from "./axis.ts";
 import { bind, type Figure, hasPoints, seriesNames } from "./binding.ts";
 import { ChartTable } from "./chart-table.tsx";
 import { useInView } from "./in-view.ts";
+import { withoutCrowding } from "./markers.ts";
 import { smoothed } from "./smoothing.ts";
 import { themedLayout, useChartTheme } from "./theme.ts";
 
@@ -106,7 +107,8 @@ function useFigure(
   return useMemo(() => {
     if (!template) return null;
     const bound = bind(template, lookup);
-    return smoothed(scaleName ? onAxis(bound, lookup(scaleName)) : bound, view.smoothing);
+    const placed = scaleName ? onAxis(bound, lookup(scaleName)) : bound;
+    return withoutCrowding(smoothed(placed, view.smoothing));
   }, [template, shown, scaleName, view.smoothing]);
 }
 

@@ -1,5 +1,5 @@
 import type { RunSummary } from "../../api/client.ts";
-import { formatPercent } from "../../format/number.ts";
+import { formatCount, formatPercent } from "../../format/number.ts";
 import { stageWords } from "./stages.ts";
 
 type Progressing = Pick<
@@ -11,7 +11,7 @@ type Progressing = Pick<
 export function RunProgress({ run }: { run: Progressing }) {
   const isSettingUp = run.step === 0 && run.stage !== null && !run.is_ended;
   const fraction = isSettingUp ? (run.stage_progress_fraction ?? 0) : stepsDone(run) / run.num_steps;
-  const words = isSettingUp ? settingUp(run) : `Step ${run.step}/${run.num_steps}`;
+  const words = isSettingUp ? settingUp(run) : `Step ${formatCount(run.step)}/${formatCount(run.num_steps)}`;
   return (
     <div className="progress">
       <div className="progress-bar" data-setup={isSettingUp || undefined}>
