@@ -106,11 +106,12 @@ class Attempt:
         return EXIT_DONE
 
     def _train(self) -> None:
-        config = checked_config(self._assignment)
-        store = CheckpointStore(Path(self._assignment.storage_dir) / "checkpoints", config.checkpoint.max_kept)
-        found = store.newest()
+        checkpoints = Path(self._assignment.storage_dir) / "checkpoints"
+        found = CheckpointStore(checkpoints).newest()
         self._reporter.started(found[1].step if found else None, socket.gethostname(), versions())
         self._reporter.start()
+        config = checked_config(self._assignment)
+        store = CheckpointStore(checkpoints, config.checkpoint.max_kept)
         connect(self._assignment)
         self._stop.install()  # Ray puts its own handler for SIGTERM
         set_up = SetUp(

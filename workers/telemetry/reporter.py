@@ -32,7 +32,8 @@ class Reporter:
     def close(self) -> None:
         """End heartbeats."""
         self._is_closing.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def started(self, resumed_from_step: int | None, host: str, versions: dict[str, str]) -> None:
         self._spool.append(Started(resumed_from_step=resumed_from_step, host=host, versions=versions))

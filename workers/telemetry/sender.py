@@ -1,5 +1,6 @@
 """Delivers spooled events to the control plane from a thread of its own."""
 
+import json
 import logging
 import threading
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from contract.telemetry.events import MAX_EVENTS_PER_BATCH, IngestResponse
+from contract.telemetry.events import MAX_EVENTS_PER_BATCH, IngestResponse, Log
 from workers.telemetry.spool import Spool, SpoolReader
 
 _COALESCE_S = 0.05
@@ -122,19 +123,25 @@ class Sender:
 
     def _post(self, spool: SpoolReader, lines: list[str]) -> None:
         first_seq = spool.acknowledged + 1
-        response = self._client.post(
-            "/api/v1/ingest",
-            content='{"events":[' + ",".join(lines) + "]}",
-            headers={"Content-Type": "application/json"},
-        )
+        response = self._request(lines)
         if response.status_code in _REFUSED:
             self._post_singly(spool, lines, response, first_seq)
             return
         response.raise_for_status()
         self._take(spool, IngestResponse.model_validate_json(response.content))
 
+    def _request(self, lines: list[str]) -> httpx.Response:
+        return self._client.post(
+            "/api/v1/ingest",
+            content='{"events":[' + ",".join(lines) + "]}",
+            headers={"Content-Type": "application/json"},
+        )
+
     def _post_singly(self, spool: SpoolReader, lines: list[str], response: httpx.Response, first_seq: int) -> None:
-        """One bad event must not hold up the others: send each alone, and put aside the one that is refused."""
+        """One bad event must not hold up the others: find it by halving, and put it aside.
+
+        A log line takes its place, since the control plane stores nothing behind a gap in seq.
+        """
         if len(lines) > 1:
             half = len(lines) // 2
             self._post(spool, lines[:half])
@@ -142,7 +149,9 @@ class Sender:
             return
         log.error("The control plane refused event %d: %s", first_seq, response.text[:1000])
         spool.refuse(lines[0])
-        self._acknowledge(spool, first_seq)
+        answer = self._request([_substitute(lines[0], response)])
+        answer.raise_for_status()
+        self._take(spool, IngestResponse.model_validate_json(answer.content))
 
     def _take(self, spool: SpoolReader, answer: IngestResponse) -> None:
         self._current_attempt = max(self._current_attempt, answer.current_attempt)
@@ -156,6 +165,14 @@ class Sender:
         spool.acknowledge(seq)
         with self._progress:
             self._progress.notify_all()
+
+
+def _substitute(line: str, response: httpx.Response) -> str:
+    """A log line in the place of a refused event."""
+    event = json.loads(line)
+    message = f"The control plane refused an event of kind {event['body'].get('kind')}: {response.text[:1000]}"
+    event["body"] = Log(level="error", message=message).model_dump()
+    return json.dumps(event)
 
 
 def earlier_spools(storage_dir: Path, attempt: int) -> list[SpoolReader]:

@@ -30,7 +30,7 @@ class RunProgress:
 class CheckpointStore:
     """The checkpoints of one run."""
 
-    def __init__(self, folder: Path, max_kept: int) -> None:
+    def __init__(self, folder: Path, max_kept: int = 1) -> None:
         self._folder = folder
         self._max_kept = max_kept
 

@@ -59,7 +59,8 @@ class IngestServer:
             for event in request.events:
                 stored = self.events[event.attempt, event.emitter]
                 self.num_repeated += event.seq in stored
-                stored.setdefault(event.seq, event)
+                if event.seq == len(stored) + 1:  # nothing is stored behind a gap
+                    stored[event.seq] = event
             self.changed.notify_all()
             return IngestResponse(
                 acknowledged=[self._acknowledge(*key) for key in {(e.attempt, e.emitter) for e in request.events}],
@@ -68,7 +69,7 @@ class IngestServer:
             )
 
     def _acknowledge(self, attempt, emitter):
-        return Acknowledgement(attempt=attempt, emitter=emitter, seq=max(self.events[attempt, emitter]))
+        return Acknowledgement(attempt=attempt, emitter=emitter, seq=len(self.events[attempt, emitter]))
 
     def _handler(server):
         class Handler(BaseHTTPRequestHandler):
