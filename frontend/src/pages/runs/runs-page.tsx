@@ -57,7 +57,7 @@ function NoRuns({ filter, onClear }: { filter: RunFilter; onClear: () => void })
         Fill in the <Link to="/launch">launch form</Link>, or send one of the example configurations from a
         shell:
       </p>
-      <pre>foredeck launch examples/arithmetic.yaml --wait</pre>
+      <pre>foredeck launch examples/arithmetic-eagle3.yaml --wait</pre>
     </Empty>
   );
 }
