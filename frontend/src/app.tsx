@@ -15,9 +15,10 @@ import { SettingsPage } from "./pages/settings/settings-page.tsx";
 
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
-    onError(error) {
-      // The session ended: asking for it again sends the reader to the login page.
-      if (error instanceof ApiProblem && error.isUnauthenticated) {
+    onError(error, query) {
+      // The session ended: asking for it again sends the reader to the login page. Its own refusal needs no second ask.
+      const isOfSession = query.queryKey[0] === sessionQuery.queryKey[0];
+      if (error instanceof ApiProblem && error.isUnauthenticated && !isOfSession) {
         void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
       }
     },
