@@ -3,7 +3,7 @@
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -208,16 +208,24 @@ def on_unexpected(request: Request, error: Exception) -> JSONResponse:
     return problem_response(request, ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
 
 
+_HANDLERS: dict[type[Exception], Callable[[Request, Any], JSONResponse]] = {
+    ApiError: problem_response,
+    RequestValidationError: lambda request, error: problem_response(request, invalid(_request_errors(error))),
+    HTTPException: _on_http_exception,
+    OperationalError: _on_database_down,
+    InterfaceError: _on_database_down,
+    PoolTimeoutError: _on_database_down,
+    DataError: _on_bad_data,
+}
+
+
+def answer_to(request: Request, error: Exception) -> JSONResponse:
+    """The problem document of any error."""
+    handlers = (_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
+    return next(handlers, on_unexpected)(request, error)
+
+
 def install(app: FastAPI) -> None:
     """Makes every error of the app a problem document."""
-    handlers: dict[type[Exception], Any] = {
-        ApiError: problem_response,
-        RequestValidationError: lambda request, error: problem_response(request, invalid(_request_errors(error))),
-        HTTPException: _on_http_exception,
-        OperationalError: _on_database_down,
-        InterfaceError: _on_database_down,
-        PoolTimeoutError: _on_database_down,
-        DataError: _on_bad_data,
-    }
-    for kind, handler in handlers.items():
+    for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -5,12 +5,13 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
 from backend import dashboard, errors, health, logs, openapi
-from backend.auth.guard import Reader, authenticate, refuse_open_routes
+from backend.auth.gate import Gate
+from backend.auth.guard import Reader, refuse_open_routes
 from backend.auth.routes import router as auth_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
@@ -45,6 +46,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     refuse_open_routes(app)
     openapi.install(app)
     dashboard.mount(app, settings.frontend_dir)
+    app.add_middleware(Gate)
     app.add_middleware(RequestContext)
     return app
 
@@ -60,11 +62,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI) -> None:
-    for router in (health.router, auth_router):
+    routers = (
+        health.router,
+        auth_router,
+        config_router,
+        runs_router,
+        clusters_router,
+        telemetry_router,
+        figures_router,
+    )
+    for router in (*routers, _documents(app)):
         app.include_router(router, prefix=PREFIX)
-    for router in (config_router, runs_router, clusters_router, telemetry_router, figures_router, _documents(app)):
-        # Before anything else of a request is looked at, and whatever the routes themselves forget.
-        app.include_router(router, prefix=PREFIX, dependencies=[Depends(authenticate)])
 
 
 def _documents(app: FastAPI) -> APIRouter:

@@ -9,10 +9,11 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
 from backend.auth import service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
-from backend.deps import DatabaseDep
+from backend.db import Database
 from backend.errors import ApiError
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -21,31 +22,61 @@ _bearer = HTTPBearer(auto_error=False, description="An API token, fdk_...")
 _cookie = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="A browser session")
 
 
-def authenticate(
-    request: Request,
-    database: DatabaseDep,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-    session_secret: Annotated[str | None, Depends(_cookie)],
-) -> Principal:
-    """The caller, or a 401. Its short transaction has ended before the route starts, so that a route that waits or
-    streams holds no connection for it."""
-    with database.transaction() as session:
-        principal = _find(session, bearer, session_secret)
+async def admit(request: Request) -> None:
+    """Notes the caller in the request's state. Raises ApiError: 401 for strangers, 403 for a change that a foreign page
+    may have sent.
+
+    Its short transaction has ended before the route starts, so that a route that waits or streams holds no connection.
+    """
+    bearer, secret = await _bearer(request), await _cookie(request)
+    database: Database = request.app.state.database
+
+    def find() -> Principal | None:
+        with database.transaction() as session:
+            return _find(session, bearer, secret)
+
+    principal = await run_in_threadpool(find)
     if principal is None:
-        raise ApiError(
-            HTTPStatus.UNAUTHORIZED,
-            "Log in, or send a valid API token: Authorization: Bearer fdk_...",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
+        raise _stranger()
     if bearer is None and request.method not in SAFE_METHODS:
         service.check_csrf(principal, request.headers.get(CSRF_HEADER))
-    return principal
+    request.state.principal = principal
+    request.state.is_still_welcome = lambda session: _find(session, bearer, secret) is not None
 
 
 def _find(session: Session, bearer: HTTPAuthorizationCredentials | None, secret: str | None) -> Principal | None:
     if bearer is not None:
         return service.principal_of_token(session, bearer.credentials)
     return service.principal_of_session(session, secret) if secret else None
+
+
+def _stranger() -> ApiError:
+    return ApiError(
+        HTTPStatus.UNAUTHORIZED,
+        "Log in, or send a valid API token: Authorization: Bearer fdk_...",
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def authenticate(
+    request: Request,
+    _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],  # for the OpenAPI document
+    __: Annotated[str | None, Depends(_cookie)],
+) -> Principal:
+    """The caller that the gate let in, or a 401."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        raise _stranger()
+    return principal
+
+
+def watch(request: Request, _: Annotated[Principal, Depends(authenticate)]) -> Callable[[Session], bool]:
+    """Whether the caller's token or session still works: for routes that stream on."""
+    is_still_welcome: Callable[[Session], bool] = request.state.is_still_welcome
+    return is_still_welcome
+
+
+Watch = Annotated[Callable[[Session], bool], Depends(watch)]
 
 
 def require(scope: Scope) -> Callable[[Principal], Principal]:

@@ -1,25 +1,17 @@
-"""The body of an ingest request: bounded in size, and parsed in the route's thread rather than on the event loop."""
+"""The body of an ingest request, parsed in the route's thread rather than on the event loop."""
 
 import json
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from backend.errors import ApiError
-from contract.telemetry.events import MAX_BATCH_BYTES, IngestRequest
+from contract.telemetry.events import IngestRequest
 
 
 async def _read(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BATCH_BYTES:
-            limit = f"The body exceeds {MAX_BATCH_BYTES // 2**20} MiB. Send fewer events in one batch."
-            raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-    return bytes(body)
+    return await request.body()
 
 
 def _parse(body: Annotated[bytes, Depends(_read)]) -> IngestRequest:

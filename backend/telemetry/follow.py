@@ -1,11 +1,15 @@
 """The live streams: notices of many runs in one, and one run's log."""
 
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import partial
 from uuid import UUID
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from backend.runs.state import ENDED
 from backend.telemetry import repository
 from backend.telemetry.hub import Closed, Hub, Overrun, Subscription
 from backend.telemetry.repository import NoticeRow
@@ -14,7 +18,27 @@ from backend.telemetry.sse import KEEP_ALIVE, RETRY, encode
 
 KEEP_ALIVE_INTERVAL_S = 15.0
 _PAGE = 500
-_ENDED = frozenset({"succeeded", "failed", "stopped"})
+
+
+async def while_welcome(
+    events: AsyncGenerator[bytes, None], hub: Hub, is_welcome: Callable[[Session], bool]
+) -> AsyncGenerator[bytes, None]:
+    """The stream until its caller's token or session has ended, which is looked at about every 15 s."""
+    looked_at = time.monotonic()
+    async with aclosing(events):
+        async for chunk in events:
+            if time.monotonic() - looked_at >= KEEP_ALIVE_INTERVAL_S:
+                looked_at = time.monotonic()
+                if not await _allows(hub, is_welcome):
+                    return
+            yield chunk
+
+
+async def _allows(hub: Hub, is_welcome: Callable[[Session], bool]) -> bool:
+    try:
+        return await hub.query(is_welcome)
+    except SQLAlchemyError:  # with the database down nothing is streamed, either
+        return True
 
 
 async def follow_notices(hub: Hub, run_ids: frozenset[UUID] | None, start: int | None) -> AsyncGenerator[bytes, None]:
@@ -86,7 +110,7 @@ async def follow_log(hub: Hub, run_id: UUID, start: int) -> AsyncGenerator[bytes
             if lines:
                 yield b"".join(encode("log", line.model_dump(mode="json"), line.id) for line in lines)
                 start = lines[-1].id
-            elif status is None or status in _ENDED:
+            elif status is None or status in ENDED:
                 yield encode("end", {"status": status})
                 return
             else:

@@ -6,11 +6,11 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from backend.auth.guard import Ingester, Reader
+from backend.auth.guard import Ingester, Reader, Watch
 from backend.deps import DatabaseDep, SessionDep
 from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
-from backend.telemetry.follow import follow_log, follow_notices
+from backend.telemetry.follow import follow_log, follow_notices, while_welcome
 from backend.telemetry.hub import hub_of
 from backend.telemetry.schemas import LogPage, LogQuery, SamplesRead, SeriesData, SeriesRead
 from backend.telemetry.sse import EventStream
@@ -76,6 +76,7 @@ def stream_logs(
     _: Reader,
     request: Request,
     database: DatabaseDep,
+    is_welcome: Watch,
     after: LineId = 0,
     last_event_id: LastEventId = None,
 ) -> EventStream:
@@ -83,7 +84,8 @@ def stream_logs(
     start = after if last_event_id is None else last_event_id
     with database.transaction() as session:
         service.require_run(session, run_id)
-    return EventStream(follow_log(hub_of(request.app), run_id, start))
+    hub = hub_of(request.app)
+    return EventStream(while_welcome(follow_log(hub, run_id, start), hub, is_welcome))
 
 
 @router.get("/stream", response_class=StreamingResponse, responses=_SSE)
@@ -91,6 +93,7 @@ def stream(
     _: Reader,
     request: Request,
     database: DatabaseDep,
+    is_welcome: Watch,
     runs: Annotated[str, Query(description="Run ids separated by commas, or `all`.")] = "all",
     after: LineId | None = None,
     last_event_id: LastEventId = None,
@@ -102,4 +105,5 @@ def stream(
     start = after if last_event_id is None else last_event_id
     with database.transaction() as session:
         run_ids = service.require_runs(session, runs)
-    return EventStream(follow_notices(hub_of(request.app), run_ids, start))
+    hub = hub_of(request.app)
+    return EventStream(while_welcome(follow_notices(hub, run_ids, start), hub, is_welcome))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import redis.asyncio
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from backend.db import Database
 from backend.models import Notice, Run
 from backend.telemetry import follow, hub, service
-from backend.telemetry.follow import follow_log, follow_notices
+from backend.telemetry.follow import follow_log, follow_notices, while_welcome
 from backend.telemetry.hub import Hub
 from backend.telemetry.notices import append_log, publish
 from backend.telemetry.nudge import CHANNEL
@@ -268,6 +268,35 @@ def test_keep_alive_is_a_comment(database, redis_url, monkeypatch) -> None:
             return [await anext(stream) for _ in range(4)]
 
     assert run_async(scenario) == [b"retry: 1000\n\n", b"id: 0\nevent: open\ndata: {}\n\n", *[b": keep-alive\n\n"] * 2]
+
+
+def test_a_stream_ends_once_its_caller_is_not_welcome_any_more(database, redis_url, monkeypatch) -> None:
+    monkeypatch.setattr(follow, "KEEP_ALIVE_INTERVAL_S", 0.01)
+    answers = iter([True, True, False])
+
+    async def scenario() -> list[bytes]:
+        hub = Hub(database, redis_url)
+        stream = while_welcome(follow_notices(hub, None, None), hub, lambda _: next(answers))
+        async with asyncio.timeout(10):
+            return [chunk async for chunk in stream]
+
+    assert run_async(scenario)[-1] == b": keep-alive\n\n"
+    assert next(answers, "asked to the end") == "asked to the end"
+
+
+def test_a_stream_outlives_a_database_that_cannot_be_asked(database, redis_url, monkeypatch) -> None:
+    monkeypatch.setattr(follow, "KEEP_ALIVE_INTERVAL_S", 0.01)
+
+    def ask(session: Any) -> bool:
+        session.execute(text("SELECT nothing FROM nowhere"))
+        return False
+
+    async def scenario() -> list[bytes]:
+        hub = Hub(database, redis_url)
+        async with aclosing(while_welcome(follow_notices(hub, None, None), hub, ask)) as stream:
+            return [await anext(stream) for _ in range(6)]
+
+    assert len(run_async(scenario)) == 6
 
 
 def test_closing_the_hub_ends_every_stream(database, make_run, redis_url) -> None:
