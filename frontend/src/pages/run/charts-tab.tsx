@@ -9,7 +9,10 @@ import { useSeriesError } from "../../series/use-series.ts";
 
 type FigureRead = Schemas["FigureRead"];
 
-export function ChartsTab() {
+/** What moves during set-up stands first until training begins. */
+const SET_UP_GROUP = "Set-up";
+
+export function ChartsTab({ isSettingUp }: { isSettingUp: boolean }) {
   const figures = useQuery(figuresQuery);
   const [view, setView] = useView();
   if (figures.error) return <ProblemNote error={figures.error} onRetry={() => figures.refetch()} />;
@@ -18,7 +21,7 @@ export function ChartsTab() {
     <>
       <ViewBar view={view} onChange={setView} />
       <SeriesNote />
-      {grouped(figures.data.figures).map(({ group, items }) => (
+      {grouped(figures.data.figures, isSettingUp ? SET_UP_GROUP : null).map(({ group, items }) => (
         <section key={group} className="chart-group">
           <h2>{group}</h2>
           <div className="charts">
@@ -49,9 +52,10 @@ function SeriesNote() {
   );
 }
 
-/** Groups in the order of their first chart. */
-function grouped(figures: FigureRead[]): { group: string; items: FigureRead[] }[] {
-  const groups = [...new Set(figures.map(({ group }) => group))];
+/** Groups in the order of their first chart, one of them put before all others. */
+function grouped(figures: FigureRead[], first: string | null): { group: string; items: FigureRead[] }[] {
+  const names = [...new Set(figures.map(({ group }) => group))];
+  const groups = names.sort((a, b) => Number(b === first) - Number(a === first));
   return groups.map((group) => ({ group, items: figures.filter((figure) => figure.group === group) }));
 }
 

@@ -1,5 +1,5 @@
 import type { RunSummary } from "../../api/client.ts";
-import { formatCount, formatPercent } from "../../format/number.ts";
+import { formatCount } from "../../format/number.ts";
 import { stageWords } from "./stages.ts";
 
 type Progressing = Pick<
@@ -36,5 +36,5 @@ function settingUp(run: Progressing): string {
   const words = stageWords(run.stage ?? "start");
   return run.stage_progress_fraction === null
     ? words
-    : `${words}, ${formatPercent(run.stage_progress_fraction)}`;
+    : `${words}, ${Math.floor(run.stage_progress_fraction * 100)} %`;
 }

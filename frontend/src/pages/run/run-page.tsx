@@ -61,7 +61,7 @@ function RunView({ run }: { run: RunRead }) {
         <StageStrip />
         <Tabs tabs={TABS} open={tab} onOpen={openTab} label="Parts of the run" />
         <TabPanel id={tab}>
-          {tab === "charts" && <ChartsTab />}
+          {tab === "charts" && <ChartsTab isSettingUp={run.step === 0 && !run.is_ended} />}
           {tab === "samples" && <SamplesTab run={run} />}
           {tab === "log" && <LogTab run={run} />}
           {tab === "config" && <ConfigTab run={run} />}
