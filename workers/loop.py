@@ -64,9 +64,10 @@ class GrpoLoop:
         self._config = config
         self._parts = parts
         self._problems = ArithmeticProblems(config.task, config.seed, "train")
-        self._held_out = ArithmeticProblems(config.task, config.seed, "validation").problems(
-            0, config.validation.num_prompts
-        )
+        self._held_out: list[Problem] = []
+        if config.validation.interval_steps:
+            held_out = ArithmeticProblems(config.task, config.seed, "validation")
+            self._held_out = held_out.problems(0, config.validation.num_prompts)
         self._has_engine_weights = False
 
     def run(self, progress: RunProgress) -> RunProgress:
@@ -150,7 +151,13 @@ class GrpoLoop:
         acceptance_length = rollout.result.counters.acceptance_length
         assert acceptance_length is not None
         trained_s = clock.total() - sum(clock.seconds(stage) for stage in _UNTRAINED_STAGES)
-        return speedup_metrics(speedup, trained_s, clock.seconds(Stage.GENERATION), acceptance_length)
+        return speedup_metrics(
+            speedup,
+            step_s=trained_s,
+            generation_s=clock.seconds(Stage.GENERATION),
+            draft_s=clock.seconds(Stage.DRAFT),
+            acceptance_length=acceptance_length,
+        )
 
     def _validate(self, step: int, clock: StageClock) -> dict[str, float]:
         """Accuracy on the same held-out prompts, drawn with the same seeds, at every validation."""

@@ -70,15 +70,18 @@ def speedup_of(autoregressive: Sequence[Slice], speculative: Sequence[Slice]) ->
     return Speedup(ratio, ratio * math.exp(-margin), ratio * math.exp(margin))
 
 
-def speedup_metrics(speedup: Speedup, step_s: float, generation_s: float, acceptance_length: float) -> dict[str, float]:
+def speedup_metrics(
+    speedup: Speedup, *, step_s: float, generation_s: float, draft_s: float, acceptance_length: float
+) -> dict[str, float]:
     """Catalogue metrics of one probe.
 
-    step_s: the step as it ran, without probe, validation and checkpoint; generation_s its generation, speculative.
-    An autoregressive step would have taken step_s - generation_s + ratio generation_s, of which R is the share of
-    generation; the bound is 1 / (R / alpha + 1 - R), arXiv:2604.26779.
+    step_s: the step as it ran, without probe, validation and checkpoint; generation_s its generation, speculative, and
+    draft_s its draft training. A step that does not speculate has no draft to train, so it would have taken
+    step_s - generation_s - draft_s + ratio generation_s, of which R is the share of generation; the bound is
+    1 / (R / alpha + 1 - R), arXiv:2604.26779.
     """
     autoregressive_s = speedup.ratio * generation_s
-    autoregressive_step_s = step_s - generation_s + autoregressive_s
+    autoregressive_step_s = step_s - generation_s - draft_s + autoregressive_s
     share = autoregressive_s / autoregressive_step_s
     return {
         "speedup/generation_ratio": speedup.ratio,

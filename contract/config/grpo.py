@@ -4,6 +4,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from contract.config.base import ConfigModel
 
+MAX_SAMPLES = 64
+"""Rollouts that one event carries at most."""
+
 
 class GrpoConfig(ConfigModel):
     """The algorithm's settings."""
@@ -53,5 +56,5 @@ class SamplesConfig(ConfigModel):
 
     interval_steps: NonNegativeInt = 5
     """Steps between stored samples; 0 stores none."""
-    num_samples: PositiveInt = 4
+    num_samples: int = Field(4, ge=1, le=MAX_SAMPLES)
     """Rollouts stored each time."""

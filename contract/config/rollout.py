@@ -34,9 +34,11 @@ class OnlineDraftTraining(ConfigModel):
     """Keeps the draft head close to the policy as it moves, on each step's rollouts."""
 
     num_updates_per_step: NonNegativeInt = 1
-    """Draft updates after each policy update; 0 freezes the draft head."""
+    """Draft updates a step; 0 freezes the draft head."""
     batch_size: PositiveInt = 16
-    """Responses per update."""
+    """Responses per update, drawn from the step's, each once before any is drawn again."""
+    unroll_length: int = Field(3, ge=1, le=8)
+    """Draft steps unrolled on the draft's own features in training (training-time test)."""
     learning_rate_matrices: PositiveFloat = 0.01
     """Muon's learning rate for the draft head's matrices."""
     learning_rate_others: PositiveFloat = 0.001

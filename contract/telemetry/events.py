@@ -9,9 +9,9 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, field_validator
 
+from contract.config.grpo import MAX_SAMPLES
 from contract.telemetry.metrics import METRICS
 from contract.telemetry.stages import Stage
-
 
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -92,7 +92,7 @@ class Samples(WireModel):
 
     kind: Literal["samples"] = "samples"
     step: Annotated[Step, Field(ge=1)]
-    samples: list[Sample] = Field(min_length=1, max_length=64)
+    samples: list[Sample] = Field(min_length=1, max_length=MAX_SAMPLES)
 
 
 class Checkpoint(WireModel):

@@ -54,7 +54,8 @@ def _declare() -> Iterator[Metric]:
     yield Metric(
         "rollout/acceptance_length_tokens",
         "tokens",
-        "Tokens emitted per verification round, correction or bonus token counted: between 1 and k + 1.",
+        "1 + accepted tokens / verification rounds, between 1 and k + 1; a round ended by an end-of-sequence token "
+        "counts whole.",
         "pooled",
         "engine",
     )
@@ -101,16 +102,16 @@ def _declare() -> Iterator[Metric]:
     yield Metric(
         "speedup/step_ratio",
         "1",
-        "Step time had generation run autoregressively, over step time as it ran; probe, validation and "
-        "checkpoint left out.",
+        "Step time had the run not speculated (generation autoregressive, no draft training), over step time as it "
+        "ran; probe, validation and checkpoint left out.",
         "last",
         "probe",
     )
     yield Metric(
         "speedup/bound_ratio",
         "1",
-        "Bound on the step speedup, 1 / (R / alpha + 1 - R), with R the share of generation in an "
-        "autoregressive step and alpha the acceptance length.",
+        "Bound on the step speedup, 1 / (R / alpha + 1 - R), with R the share of generation in a step that does not "
+        "speculate (generation autoregressive, no draft training) and alpha the acceptance length.",
         "last",
         "probe",
     )
@@ -123,7 +124,7 @@ def _declare() -> Iterator[Metric]:
     yield Metric(
         "progress/elapsed_s",
         "s",
-        "Training time since the run's first step, attempts added up.",
+        "Time of all steps up to this one, attempts added up.",
         "sum",
         "loop",
     )
@@ -178,6 +179,13 @@ def _declare() -> Iterator[Metric]:
 
     yield Metric("draft/loss_nats", "nats", "Cross-entropy of the draft head against the policy.", "mean", "trainer")
     yield Metric("draft/grad_norm", "1", "Norm of the draft head's gradient before clipping.", "last", "trainer")
+    yield Metric(
+        "draft/expected_acceptance_length_tokens",
+        "tokens",
+        "Acceptance length expected from the overlap of draft and policy on the step's draft training.",
+        "mean",
+        "trainer",
+    )
 
     yield Metric(
         "warm_up/loss_nats",

@@ -13,6 +13,8 @@ _FILLERS = ("so ", "then ", "now ", "next ")
 _SMALLEST_TERM = 10
 _HELD_OUT_SHARE = 16
 """One prompt in this many is held out for validation."""
+_MAX_TRIES = 10_000
+"""Draws for one problem; a split of one prompt in a hundred is missed that often once in 10^43 problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,17 @@ class ArithmeticProblems:
         self._split = split
 
     def problem(self, index: int) -> Problem:
-        """The problem at a position from 0."""
+        """The problem at a position from 0. Raises ValueError where the task has no prompt of this split."""
         rng = random.Random(f"{self._seed}/{self._split}/{index}")  # noqa: S311 (no secret)
-        while True:
+        for _ in range(_MAX_TRIES):
             terms = [rng.randint(_SMALLEST_TERM, self._task.max_term) for _ in range(self._task.num_terms)]
             prompt = "+".join(map(str, terms)) + "="
             if is_held_out(prompt) == (self._split == "validation"):
                 return Problem(prompt, _solve(terms, rng), sum(terms))
+        raise ValueError(
+            f"none of {_MAX_TRIES} prompts drawn with task.num_terms = {self._task.num_terms} and task.max_term = "
+            f"{self._task.max_term} belongs to {self._split}: make one of them larger"
+        )
 
     def problems(self, start: int, count: int) -> list[Problem]:
         """The problems at positions start to start + count - 1."""

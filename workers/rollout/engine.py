@@ -63,7 +63,7 @@ class SpeculationCounters:
 
     @property
     def acceptance_length(self) -> float | None:
-        """1 + accepted / drafts, in [1, k + 1]."""
+        """1 + accepted / drafts, in [1, k + 1]; a round ended by an end-of-sequence token counts whole."""
         return 1 + self.num_accepted_tokens / self.num_drafts if self.num_drafts else None
 
     def __add__(self, other: "SpeculationCounters") -> "SpeculationCounters":

@@ -58,9 +58,17 @@ def test_ways_alternate_and_share_seeds_within_a_pair():
 
 
 def test_hand_computed_step_ratio_and_bound():
-    # 10 s with 4 s of speculative generation; autoregressively 6 s of 12 s
-    metrics = speedup_metrics(Speedup(1.5, 1.4, 1.6), step_s=10, generation_s=4, acceptance_length=3)
-    assert metrics["speedup/step_ratio"] == pytest.approx(1.2)
-    assert metrics["speedup/bound_ratio"] == pytest.approx(1 / (0.5 / 3 + 0.5))
+    # 10 s with 4 s of speculative generation and 1 s of draft training; without speculation 6 s of 11 s
+    metrics = speedup_metrics(Speedup(1.5, 1.4, 1.6), step_s=10, generation_s=4, draft_s=1, acceptance_length=3)
+    assert metrics["speedup/step_ratio"] == pytest.approx(1.1)
+    assert metrics["speedup/bound_ratio"] == pytest.approx(1 / (6 / 11 / 3 + 5 / 11))
     assert metrics["speedup/generation_ratio"] == 1.5
     assert metrics.keys() <= METRICS.keys()
+
+
+def test_no_step_beats_its_bound():
+    # the draft free of charge and every accepted token worth a whole pass: the bound itself
+    free = speedup_metrics(Speedup(3, 3, 3), step_s=10, generation_s=4, draft_s=0, acceptance_length=3)
+    assert free["speedup/step_ratio"] == pytest.approx(free["speedup/bound_ratio"])
+    costly = speedup_metrics(Speedup(2.4, 2, 3), step_s=10, generation_s=4, draft_s=2, acceptance_length=3)
+    assert costly["speedup/step_ratio"] < costly["speedup/bound_ratio"]

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from contract.telemetry.events import Event, Heartbeat, Metrics
+from contract.config import RunConfig
+from contract.telemetry.events import Event, Heartbeat, Metrics, Sample, Samples
 
 RUN_ID = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -42,6 +43,14 @@ def test_an_undeclared_metric_is_refused_by_name() -> None:
 def test_a_malformed_envelope_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Event.model_validate(_event({"kind": "log", "level": "info", "message": "hello"}, **changes))
+
+
+def test_as_many_samples_as_a_configuration_allows_fit_into_one_event() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 64"):
+        RunConfig.model_validate({"samples": {"num_samples": 65}})
+    count = RunConfig.model_validate({"samples": {"num_samples": 64}}).samples.num_samples
+    sample = Sample(prompt="", response="", reward=0, advantage=0, is_truncated=False, rounds=[], vocabulary={})
+    assert len(Samples(step=1, samples=[sample] * count).samples) == 64
 
 
 def test_the_body_is_chosen_by_its_kind() -> None:
