@@ -1,6 +1,16 @@
-"""The model that every part of a run configuration derives from."""
+"""The model that every part of a run configuration derives from, and the types of its fields."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+MAX_COUNT = 1_000_000
+"""No count of a run is larger; what is meant for another field, or has a zero too many, is told at once."""
+
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+CountOrNone = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+FolderPath = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""Without control characters, which no database and no terminal should see."""
 
 
 class ConfigModel(BaseModel):

@@ -2,17 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
-from contract.config.base import ConfigModel
+from contract.config.base import ConfigModel, Count, FolderPath
 
 
 class WarmUpConfig(ConfigModel):
     """Supervised training on worked solutions before reinforcement learning starts; its result is cached."""
 
-    num_steps: PositiveInt = 150
+    num_steps: Count = 150
     """Optimiser steps of supervised training."""
-    batch_size: PositiveInt = 32
+    batch_size: Count = 32
     """Worked solutions per step."""
     learning_rate_matrices: PositiveFloat = 0.02
     """Muon's learning rate, for the weight matrices inside the layers."""
@@ -24,15 +24,15 @@ class ScratchPolicy(ConfigModel):
     """A Qwen3-family transformer built from its shape and warmed up on the task's own worked solutions."""
 
     kind: Literal["scratch"] = "scratch"
-    num_layers: PositiveInt = 6
+    num_layers: Count = 6
     """Transformer layers."""
-    hidden_size: PositiveInt = 256
+    hidden_size: Count = 256
     """Width of the residual stream."""
-    intermediate_size: PositiveInt = 768
+    intermediate_size: Count = 768
     """Width inside the SwiGLU feed-forward block."""
-    num_attention_heads: PositiveInt = 4
+    num_attention_heads: Count = 4
     """Query heads; hidden_size must divide by it."""
-    num_key_value_heads: PositiveInt = 2
+    num_key_value_heads: Count = 2
     """Key and value heads (grouped-query attention); num_attention_heads must divide by it."""
     warm_up: WarmUpConfig = WarmUpConfig()
     """The supervised warm-up."""
@@ -42,7 +42,7 @@ class CheckpointPolicy(ConfigModel):
     """A Qwen3 checkpoint in Hugging Face layout: config.json, safetensors and tokenizer.json in one folder."""
 
     kind: Literal["checkpoint"] = "checkpoint"
-    path: str = Field(min_length=1, examples=["/models/Qwen3-8B"])
+    path: FolderPath = Field(examples=["/models/Qwen3-8B"])
     """Folder of the checkpoint, as the cluster's machines see it."""
 
 

@@ -2,17 +2,20 @@
 
 import hashlib
 import json
-from typing import Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from contract.config.base import ConfigModel
 from contract.config.grpo import CheckpointConfig, GrpoConfig, SamplesConfig, ValidationConfig
 from contract.config.policy import PolicyConfig, ScratchPolicy
 from contract.config.rollout import DrafterConfig, Eagle3Drafter, ProbeConfig, RolloutConfig, TorchRollout
+from contract.config.rules import BrokenRule, Location, broken_rules, left_out_beside, without
 from contract.config.task import ArithmeticTask, TaskConfig
 from contract.config.trainer import TorchTrainer, TrainerConfig
+
+_Config = TypeVar("_Config")
 
 
 class RunConfig(ConfigModel):
@@ -43,83 +46,55 @@ class RunConfig(ConfigModel):
     samples: SamplesConfig = SamplesConfig()
     """Stored rollouts."""
 
-    @model_validator(mode="after")
-    def _check_across_fields(self) -> Self:
-        """Every rule that needs more than one field; all that are broken are reported at once, each at its field."""
-        broken = [
-            InitErrorDetails(
-                type=PydanticCustomError("cross_field", "{mend}", {"mend": mend}), loc=location, input=value
-            )
-            for location, value, mend in self._broken_rules()
-        ]
-        if broken:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_across_fields(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Every broken field and every broken rule at once, each at its place."""
+        try:
+            config: Self | None = handler(data)
+            broken, doubtful = [], set[Location]()
+        except ValidationError as error:
+            broken = _details(error)
+            config, doubtful = _salvaged(data, error, handler)
+        if config is not None:
+            broken += [_detail(rule) for rule in broken_rules(config, doubtful)]
+        if config is None or broken:
             raise ValidationError.from_exception_data("RunConfig", broken)
-        return self
-
-    def _broken_rules(self) -> list[tuple[tuple[str, ...], object, str]]:
-        """(field, value, what to do) of each broken rule."""
-        rules: list[tuple[bool, tuple[str, ...], object, str]] = []
-        policy, rollout, grpo = self.policy, self.rollout, self.grpo
-        if isinstance(policy, ScratchPolicy):
-            heads = policy.num_attention_heads
-            rules += [
-                (
-                    policy.hidden_size % (2 * heads) != 0,
-                    ("policy", "hidden_size"),
-                    policy.hidden_size,
-                    f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
-                ),
-                (
-                    heads % policy.num_key_value_heads != 0,
-                    ("policy", "num_key_value_heads"),
-                    policy.num_key_value_heads,
-                    f"must divide num_attention_heads = {heads}",
-                ),
-                (
-                    isinstance(self.drafter, Eagle3Drafter) and policy.num_layers < 3,
-                    ("policy", "num_layers"),
-                    policy.num_layers,
-                    "must be at least 3 with drafter eagle3, which reads a low, a middle and a high layer; "
-                    "or choose drafter none",
-                ),
-            ]
-        rules += [
-            (
-                rollout.temperature == 0,
-                ("rollout", "temperature"),
-                rollout.temperature,
-                "must be above 0: greedy responses of a group are all equal, so advantages are all zero",
-            ),
-            (
-                self.probe.num_prompts > grpo.num_prompts_per_step,
-                ("probe", "num_prompts"),
-                self.probe.num_prompts,
-                f"must be at most grpo.num_prompts_per_step = {grpo.num_prompts_per_step}",
-            ),
-            (
-                self.samples.num_samples > grpo.num_prompts_per_step * grpo.num_generations_per_prompt,
-                ("samples", "num_samples"),
-                self.samples.num_samples,
-                "must be at most the number of responses of a step, "
-                f"{grpo.num_prompts_per_step * grpo.num_generations_per_prompt}",
-            ),
-            (
-                grpo.num_updates_per_step > grpo.num_prompts_per_step,
-                ("grpo", "num_updates_per_step"),
-                grpo.num_updates_per_step,
-                f"must be at most grpo.num_prompts_per_step = {grpo.num_prompts_per_step}, so that each update has "
-                "responses of its own",
-            ),
-            (
-                rollout.num_engines > grpo.num_prompts_per_step,
-                ("rollout", "num_engines"),
-                rollout.num_engines,
-                f"must be at most grpo.num_prompts_per_step = {grpo.num_prompts_per_step}, one prompt for each engine",
-            ),
-        ]
-        return [(location, value, mend) for is_broken, location, value, mend in rules if is_broken]
+        return config
 
     def sha256(self) -> str:
         """Hex digest of the canonical JSON form, defaults filled in: equal configurations have equal digests."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _salvaged(
+    data: Any, error: ValidationError, handler: ModelWrapValidatorHandler[_Config]
+) -> tuple[_Config | None, set[Location]]:
+    """(what is valid of the data, with defaults in place of the rest; fields that these defaults say nothing about)."""
+    doubtful: set[Location] = set()
+    while isinstance(data, dict):
+        unknown = [detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"]
+        doubtful = doubtful.union(*(left_out_beside(data, location) for location in unknown))
+        data, taken = without(data, [detail["loc"] for detail in error.errors()])
+        doubtful |= taken
+        try:
+            return handler(data), doubtful
+        except ValidationError as next_error:
+            error = next_error
+        if not taken:
+            break
+    return None, doubtful
+
+
+def _details(error: ValidationError) -> list[InitErrorDetails]:
+    """The same errors, to be raised together with others."""
+    return [
+        InitErrorDetails(type=detail["type"], loc=detail["loc"], input=detail["input"], ctx=detail.get("ctx", {}))
+        for detail in error.errors(include_url=False)
+    ]
+
+
+def _detail(rule: BrokenRule) -> InitErrorDetails:
+    reason = PydanticCustomError("cross_field", "{mend}", {"mend": rule.mend})
+    return InitErrorDetails(type=reason, loc=rule.location, input=rule.value)

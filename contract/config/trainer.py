@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 
-from contract.config.base import ConfigModel
+from contract.config.base import ConfigModel, Count
 
 
 class AdamWOptimizer(ConfigModel):
@@ -36,13 +36,13 @@ class TorchTrainer(ConfigModel):
     kind: Literal["torch"] = "torch"
     optimizer: OptimizerConfig = MuonOptimizer()
     """The policy's optimiser."""
-    micro_batch_size: PositiveInt = 32
+    micro_batch_size: Count = 32
     """Responses per forward and backward pass; changes memory and speed, not the result."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this norm; the draft head has a norm of its own."""
     precision: Literal["bfloat16", "float32"] = "bfloat16"
     """Autocast precision of the forward passes; parameters stay in float32."""
-    num_threads: PositiveInt = 1
+    num_threads: Count = 1
     """CPU threads of the trainer's process."""
 
 

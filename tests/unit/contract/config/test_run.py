@@ -39,7 +39,7 @@ def test_a_wrong_kind_names_the_kinds_there_are() -> None:
         ({"policy": {"kind": "scratch", "num_layers": 2}}, "policy.num_layers", "drafter none"),
         ({"rollout": {"temperature": 0}}, "rollout.temperature", "above 0"),
         ({"probe": {"num_prompts": 17}}, "probe.num_prompts", "at most"),
-        ({"samples": {"num_samples": 129}}, "samples.num_samples", "128"),
+        ({"samples": {"num_samples": 33}, "grpo": {"num_prompts_per_step": 4}}, "samples.num_samples", "32"),
         ({"rollout": {"num_engines": 17}}, "rollout.num_engines", "16"),
     ],
 )
@@ -52,6 +52,64 @@ def test_each_rule_across_fields_names_its_field_and_the_mend(given: dict[str, o
 def test_all_broken_rules_are_reported_at_once() -> None:
     errors = _errors({"rollout": {"temperature": 0}, "policy": {"kind": "scratch", "num_key_value_heads": 3}})
     assert set(errors) == {"rollout.temperature", "policy.num_key_value_heads"}
+
+
+def test_broken_fields_and_broken_rules_are_reported_at_once() -> None:
+    assert set(_errors({"seed": -1, "rollout": {"temperature": 0}})) == {"seed", "rollout.temperature"}
+    given = {"grpo": {"num_steps": "x", "num_prompts_per_step": 4}, "probe": {"num_prompts": 5}, "drafter": {"kind": 1}}
+    assert set(_errors(given)) == {"grpo.num_steps", "probe.num_prompts", "drafter"}
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"grpo": {"num_prompts_per_step": 0}, "probe": {"num_prompts": 17}}, {"grpo.num_prompts_per_step"}),
+        ({"grpo": {"num_prompts_per_stp": 64}, "probe": {"num_prompts": 17}}, {"grpo.num_prompts_per_stp"}),
+        ({"grop": {"num_prompts_per_step": 64}, "probe": {"num_prompts": 17}}, {"grop"}),
+        ({"grpo": 64, "probe": {"num_prompts": 17}}, {"grpo"}),
+        ({"drafter": {"kind": "magic"}, "policy": {"kind": "scratch", "num_layers": 2}}, {"drafter"}),
+        (
+            {"policy": {"kind": "checkpoint", "hidden_size": 1}, "seed": "x"},
+            {"policy.checkpoint.path", "policy.checkpoint.hidden_size", "seed"},
+        ),
+        ({"policy": {"kind": "checkpoint", "path": 5}}, {"policy.checkpoint.path"}),
+    ],
+)
+def test_a_rule_says_nothing_about_the_default_of_a_broken_field(given: dict[str, object], fields: set[str]) -> None:
+    assert set(_errors(given)) == fields
+
+
+@pytest.mark.parametrize("given", [None, 5, [], "text"])
+def test_what_is_no_object_is_told_once(given: object) -> None:
+    assert list(_errors(given)) == [""]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"grpo": {"num_steps": 10**12}}, "grpo.num_steps"),
+        ({"grpo": {"num_generations_per_prompt": 10**12}}, "grpo.num_generations_per_prompt"),
+        ({"policy": {"kind": "checkpoint", "path": "a\x00"}}, "policy.checkpoint.path"),
+        ({"policy": {"kind": "checkpoint", "path": "a\n"}}, "policy.checkpoint.path"),
+        ({"drafter": {"kind": "eagle3", "path": "\x1b[31m"}}, "drafter.eagle3.path"),
+    ],
+)
+def test_what_no_database_can_store_is_refused_at_its_field(given: dict[str, object], field: str) -> None:
+    assert list(_errors(given)) == [field]
+
+
+def test_every_integer_and_every_text_has_a_bound() -> None:
+    def unbounded(node: object, path: str) -> list[str]:
+        if isinstance(node, list):
+            return [found for item in node for found in unbounded(item, path)]
+        if not isinstance(node, dict):
+            return []
+        bounds = {"integer": ("maximum", "exclusiveMaximum", "const"), "string": ("maxLength", "enum", "const")}
+        is_open = node.get("type") in bounds and not any(key in node for key in bounds[node["type"]])
+        below = [found for key, value in node.items() for found in unbounded(value, f"{path}/{key}")]
+        return ([path] if is_open else []) + below
+
+    assert unbounded(RunConfig.model_json_schema(), "") == []
 
 
 def test_two_layers_are_enough_without_a_draft_head() -> None:

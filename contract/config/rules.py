@@ -1,0 +1,143 @@
+"""The rules that need more than one field of a configuration, and the ones that a broken field leaves to be judged."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contract.config.run import RunConfig
+
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold between a field and others; it says nothing about a configuration that lacks one of them."""
+
+    field: str
+    others: tuple[str, ...]
+    holds: Callable[..., bool]
+    """Given the field's value and those of the others."""
+    mend: Callable[..., str]
+    """Given the values of the others: what the field must be."""
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "policy.hidden_size",
+        ("policy.num_attention_heads",),
+        lambda size, heads: size % (2 * heads) == 0,
+        lambda heads: f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
+    ),
+    Rule(
+        "policy.num_key_value_heads",
+        ("policy.num_attention_heads",),
+        lambda key_value_heads, heads: heads % key_value_heads == 0,
+        lambda heads: f"must divide num_attention_heads = {heads}",
+    ),
+    Rule(
+        "policy.num_layers",
+        ("drafter.kind",),
+        lambda layers, drafter: drafter != "eagle3" or layers >= 3,
+        lambda _: (
+            "must be at least 3 with drafter eagle3, which reads a low, a middle and a high layer; "
+            "or choose drafter none"
+        ),
+    ),
+    Rule(
+        "rollout.temperature",
+        (),
+        lambda temperature: temperature > 0,
+        lambda: "must be above 0: greedy responses of a group are all equal, so advantages are all zero",
+    ),
+    Rule(
+        "probe.num_prompts",
+        ("grpo.num_prompts_per_step",),
+        lambda probed, prompts: probed <= prompts,
+        lambda prompts: f"must be at most grpo.num_prompts_per_step = {prompts}",
+    ),
+    Rule(
+        "samples.num_samples",
+        ("grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
+        lambda samples, prompts, generations: samples <= prompts * generations,
+        lambda prompts, generations: f"must be at most the number of responses of a step, {prompts * generations}",
+    ),
+    Rule(
+        "grpo.num_updates_per_step",
+        ("grpo.num_prompts_per_step",),
+        lambda updates, prompts: updates <= prompts,
+        lambda prompts: (
+            f"must be at most grpo.num_prompts_per_step = {prompts}, so that each update has responses of its own"
+        ),
+    ),
+    Rule(
+        "rollout.num_engines",
+        ("grpo.num_prompts_per_step",),
+        lambda engines, prompts: engines <= prompts,
+        lambda prompts: f"must be at most grpo.num_prompts_per_step = {prompts}, one prompt for each engine",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that does not hold."""
+
+    location: tuple[str, ...]
+    value: object
+    mend: str
+
+
+def broken_rules(config: "RunConfig", doubtful: Collection[Location] = ()) -> Iterator[BrokenRule]:
+    """Every rule that does not hold, less those about fields at or below the doubtful locations."""
+    for rule in RULES:
+        paths = _paths(rule)
+        if any(path[: len(location)] == location for path in paths for location in doubtful):
+            continue
+        values = [_value(config, path) for path in paths]
+        if None not in values and not rule.holds(*values):
+            yield BrokenRule(paths[0], values[0], rule.mend(*values[1:]))
+
+
+def _value(config: object, path: tuple[str, ...]) -> Any:
+    return reduce(lambda here, name: getattr(here, name, None), path, config)
+
+
+def without(data: dict[Any, Any], locations: Iterable[Location]) -> tuple[dict[Any, Any], set[Location]]:
+    """(the data less what stands at the locations, the paths of what was taken out).
+
+    A location may hold tags of unions, as pydantic puts them in. Where nothing stands, something is missing, and its
+    part is taken out.
+    """
+    paths = {_path(data, location) for location in locations} - {()}
+    rest = deepcopy(data)
+    for path in sorted(paths, key=len, reverse=True):
+        part = reduce(lambda here, name: here[name], path[:-1], rest)
+        del part[path[-1]]
+    return rest, paths
+
+
+def left_out_beside(data: dict[str, Any], unknown: Location) -> set[Location]:
+    """The fields of rules that an unknown key may have been meant for."""
+    *parent, _ = _path(data, unknown)
+    beside = {path[: len(parent) + 1] for rule in RULES for path in _paths(rule) if [*path[: len(parent)]] == parent}
+    return {path for path in beside if _path(data, path) != path}
+
+
+def _paths(rule: Rule) -> list[tuple[str, ...]]:
+    return [tuple(name.split(".")) for name in (rule.field, *rule.others)]
+
+
+def _path(data: Any, location: Location) -> Location:
+    """The longest part of the location that leads to a value inside dictionaries, without tags of unions."""
+    path: list[str | int] = []
+    for name in location:
+        if isinstance(data, dict) and name not in data and data.get("kind") == name:
+            continue
+        if not isinstance(data, dict) or name not in data:
+            break
+        path.append(name)
+        data = data[name]
+    return tuple(path)
