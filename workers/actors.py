@@ -4,7 +4,7 @@ An actor wraps an engine or a trainer in a process of its own. The stand-ins imp
 loop does not know whether what it asks is next door.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class RolloutActor:
         self._engine.update_policy(policy.state_dict())
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """A method of the RolloutEngine protocol."""
+        """A method of the engine."""
         return getattr(self._engine, method)(*arguments, **named)
 
 
@@ -107,12 +107,11 @@ class TrainerActor:
             online=drafter.online
             if isinstance(drafter, Eagle3Drafter)
             else OnlineDraftTraining(num_updates_per_step=0),
-            unroll_length=drafter.pretraining.unroll_length if isinstance(drafter, Eagle3Drafter) else 1,
             seed=derive_seed(config.seed, "trainer"),
         )
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """A method of the PolicyTrainer protocol."""
+        """A method of the trainer."""
         return getattr(self._trainer, method)(*arguments)
 
 
@@ -132,12 +131,6 @@ class RemoteTrainer:
     def train_draft(self, batch: TrainingBatch) -> dict[str, float]:
         return self._call("train_draft", batch)
 
-    def export_policy(self) -> Mapping[str, Tensor]:
-        return self._call("export_policy")
-
-    def export_draft(self) -> Mapping[str, Tensor] | None:
-        return self._call("export_draft")
-
     def save(self, path: Path) -> None:
         self._call("save", path)
 
@@ -154,12 +147,6 @@ class RemoteEngines:
     def __init__(self, actors: Sequence[Any], calls: RayCalls) -> None:
         self.actors = list(actors)
         self._calls = calls
-
-    def update_policy(self, state_dict: Mapping[str, Tensor]) -> None:
-        self.call_all("update_policy", ray.put(state_dict))
-
-    def update_draft(self, state_dict: Mapping[str, Tensor]) -> None:
-        self.call_all("update_draft", ray.put(state_dict))
 
     def call_all(self, method: str, *arguments: Any) -> None:
         """The same call to every engine; returns when all have answered."""

@@ -4,7 +4,7 @@ It knows protocols only: an engine generates, a trainer learns, a sync carries w
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ from workers.data.arithmetic import ArithmeticProblems, Problem
 from workers.data.batch import to_training_batch
 from workers.data.tokenizer import Tokenizer
 from workers.probe import measure_speedup, speedup_metrics
-from workers.rewards.arithmetic import arithmetic_reward
+from workers.rewards.arithmetic import completion_reward
 from workers.rollout.engine import RolloutEngine, RolloutResult, SamplingParams
 from workers.rollout_metrics import reward_metrics, rollout_metrics
 from workers.samples import sampled_rows, to_sample
@@ -79,7 +79,11 @@ class GrpoLoop:
         return progress
 
     def _step(self, before: RunProgress) -> RunProgress:
-        """One GRPO step, reported as far as it has come, and its checkpoint where one is due."""
+        """One GRPO step, and its checkpoint where one is due.
+
+        What was measured is reported before the checkpoint, for an attempt that resumes from it does not measure it
+        again; only times come after it, the checkpoint's among them.
+        """
         step = before.step + 1
         clock, report = self._clock(step), self._parts.reporter.metrics
         rollout = self._roll_out(step, before.next_problem, clock)
@@ -91,12 +95,13 @@ class GrpoLoop:
             report(step, self._validate(step, clock))
         num_tokens = before.num_tokens_total + sum(len(c.token_ids) for c in rollout.result.completions)
         next_problem = before.next_problem + len(rollout.problems)
+        self._report_samples(step, rollout)
+        report(step, {"progress/num_tokens_total": float(num_tokens)})
         after = RunProgress(step, next_problem, num_tokens, before.elapsed_s + clock.total())
         if self._is_checkpoint_due(step):
-            with clock.stage(Stage.CHECKPOINT):
-                path, size_bytes = self._parts.checkpoints.write(after, self._save)
-            self._parts.reporter.checkpoint(step, str(path), size_bytes)
-        self._report_end(after, rollout, clock)
+            self._write_checkpoint(after, clock)
+            after = replace(after, elapsed_s=before.elapsed_s + clock.total())
+        report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s})
         return after
 
     def _roll_out(self, step: int, next_problem: int, clock: StageClock) -> Rollout:
@@ -175,21 +180,20 @@ class GrpoLoop:
     def _rollout_metrics(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
         return reward_metrics(rollout.rewards_PG) | rollout_metrics(rollout.result, clock.seconds(Stage.GENERATION))
 
+    def _write_checkpoint(self, progress: RunProgress, clock: StageClock) -> None:
+        with clock.stage(Stage.CHECKPOINT):
+            path, size_bytes = self._parts.checkpoints.write(progress, self._save)
+        self._parts.reporter.checkpoint(progress.step, str(path), size_bytes)
+
     def _save(self, folder: Path) -> None:
         """The trainer's state; the policy's folder gets its tokenizer, so that it can be used anywhere."""
         self._parts.trainer.save(folder)
         self._parts.tokenizer.save(folder / "policy")
 
-    def _report_end(self, progress: RunProgress, rollout: Rollout, clock: StageClock) -> None:
-        """Times and totals, and samples where they are due."""
-        reporter = self._parts.reporter
-        totals = {
-            "progress/num_tokens_total": float(progress.num_tokens_total),
-            "progress/elapsed_s": progress.elapsed_s,
-        }
-        reporter.metrics(progress.step, clock.metrics() | totals)
-        if rows := self._rows_to_record(progress.step):
-            reporter.samples(progress.step, [self._sample(rollout, row) for row in rows])
+    def _report_samples(self, step: int, rollout: Rollout) -> None:
+        """Where they are due."""
+        if rows := self._rows_to_record(step):
+            self._parts.reporter.samples(step, [self._sample(rollout, row) for row in rows])
 
     def _sample(self, rollout: Rollout, row: int) -> Sample:
         completion = rollout.result.completions[row]
@@ -202,9 +206,9 @@ class GrpoLoop:
         )
 
     def _rewards(self, problems: Sequence[Problem], result: RolloutResult) -> torch.Tensor:
-        decode = self._parts.tokenizer.decode
+        tokenizer = self._parts.tokenizer
         return torch.tensor(
-            [arithmetic_reward(decode(c.token_ids), problems[c.prompt_index].answer) for c in result.completions]
+            [completion_reward(c, tokenizer, problems[c.prompt_index].answer) for c in result.completions]
         )
 
     def _batch(self, rollout: Rollout) -> TrainingBatch:

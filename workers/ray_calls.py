@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RayTaskError
 
 _POLL_S = 0.2
 
@@ -49,7 +49,16 @@ class RayCalls:
 
 
 def _raise_lost(who: str, error: RayError) -> None:
-    if isinstance(error, RayTaskError):  # the call raised; its own exception says more
-        raise error
+    if isinstance(error, RayTaskError):
+        if isinstance(lost := _root_cause(error), RayActorError | ObjectLostError):
+            raise ProcessLostError(f"A process that {who} waited for was lost. {lost}") from error
+        raise error  # the call raised; its own exception says more
     died = "died" if isinstance(error, RayActorError) else "did not answer"
     raise ProcessLostError(f"{who}'s process {died}. {error}") from error
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """What failed first: a call whose argument is another call's result fails with that one's error as its cause."""
+    while isinstance(error, RayTaskError) and isinstance(error.cause, BaseException):
+        error = error.cause
+    return error

@@ -68,18 +68,19 @@ class SetUp:
         return self._build(policy, draft if self._has_draft else None, found[0] if found else None), progress
 
     def _wait_for_processes(self) -> None:
-        """Until the cluster has room for every actor; says so where that takes long."""
+        """Until the cluster has room for every actor; says so where that takes long, and ends where it need not be."""
         begun, said = time.monotonic(), False
 
         def interrupt() -> None:
             nonlocal said
-            self._stop.interrupt()
+            self._stop.check()
             if not said and time.monotonic() - begun > _PATIENCE_S:
                 said = True
                 log.warning("Still waiting for the cluster to start the run's processes; other runs may hold its CPUs.")
 
-        actors = [self._trainer.actor, *self._engines.actors]
-        RayCalls(interrupt).get_all("Process", [actor.ready.remote() for actor in actors])
+        calls = RayCalls(interrupt)
+        calls.get("The trainer", self._trainer.actor.ready.remote())
+        calls.get_all("Rollout engine", [actor.ready.remote() for actor in self._engines.actors])
 
     @property
     def _has_draft(self) -> bool:
@@ -129,6 +130,7 @@ class SetUp:
         folder = draft_pretraining_folder(
             self._cache_dir,
             _identity(policy),
+            config.task,
             config.drafter,
             rollout=config.rollout,
             trainer=config.trainer,

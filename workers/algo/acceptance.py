@@ -61,7 +61,5 @@ def verify(
 
 def _residual(p_BV: Tensor, drafted_B: Tensor, q_BV: Tensor | None) -> Tensor:
     """(p - q)+, not normalised, or p where rounding left nothing of it."""
-    if q_BV is None:
-        return p_BV.scatter(1, drafted_B.unsqueeze(1), 0.0)
-    residual_BV = (p_BV - q_BV).clamp_min_(0)
+    residual_BV = p_BV.scatter(1, drafted_B.unsqueeze(1), 0.0) if q_BV is None else (p_BV - q_BV).clamp_min_(0)
     return torch.where(residual_BV.sum(1, keepdim=True) > 0, residual_BV, p_BV)

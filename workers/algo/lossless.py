@@ -41,8 +41,8 @@ def ks_uniform(u_N: Tensor) -> KsResult:
     """D = max_i max(i / n - u_(i), u_(i) - (i - 1) / n) over the sorted u, and its asymptotic p-value.
 
     p = Q((sqrt n + 0.12 + 0.11 / sqrt n) D) with Kolmogorov's survival function Q and Stephens's correction for finite
-    n (Stephens 1970, "Use of the Kolmogorov-Smirnov, Cramer-von Mises and related statistics"). Raises ValueError where
-    there is no token.
+    n (Stephens 1970, "Use of the Kolmogorov-Smirnov, Cramer-von Mises and related statistics"). 15,000 exact samples
+    stay within about 0.011. Raises ValueError where there is no token.
     """
     n = u_N.numel()
     if n == 0:
@@ -58,16 +58,13 @@ def kolmogorov_survival(x: float) -> float:
     """Q(x) = 2 sum_{j >= 1} (-1)^(j - 1) exp(-2 j^2 x^2) (Kolmogorov 1933).
 
     Where that series converges slowly its theta-function form is used:
-    Q(x) = 1 - sqrt(2 pi) / x sum_{j >= 1} exp(-(2 j - 1)^2 pi^2 / (8 x^2)).
+    Q(x) = 1 - sqrt(2 pi) / x sum_{j >= 1} exp(-(2 j - 1)^2 pi^2 / (8 x^2)). NaN where x is.
     """
+    if math.isnan(x):
+        return x
     if x < 0.04:
         return 1.0  # 1 - Q is below 1e-300 there.
     if x < 1.18:
         terms = sum(math.exp(-((2 * j - 1) ** 2) * math.pi**2 / (8 * x * x)) for j in range(1, 6))
         return 1.0 - math.sqrt(2 * math.pi) / x * terms
     return max(0.0, 2 * sum((-1) ** (j - 1) * math.exp(-2 * j * j * x * x) for j in range(1, 6)))
-
-
-def audit(logprobs_NV: Tensor, token_ids_N: Tensor, generator: torch.Generator | None = None) -> KsResult:
-    """The test of one step: ks_uniform of randomized_pit. 15,000 exact samples stay within about 0.011."""
-    return ks_uniform(randomized_pit(logprobs_NV, token_ids_N, generator))

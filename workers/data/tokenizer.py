@@ -38,9 +38,13 @@ class Tokenizer:
         """Text without special tokens."""
         return str(self._backend.decode(list(token_ids), skip_special_tokens=True))
 
+    def verbatim(self, token_ids: Sequence[int]) -> str:
+        """Text with special tokens by their names."""
+        return str(self._backend.decode(list(token_ids), skip_special_tokens=False))
+
     def token_text(self, token_id: int) -> str:
         """One token as it should be shown, special tokens by their name."""
-        return self._backend.decode([token_id], skip_special_tokens=False)
+        return self.verbatim([token_id])
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json and the special tokens' file into a checkpoint folder."""

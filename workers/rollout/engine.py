@@ -1,10 +1,8 @@
 """What the loop asks of a rollout engine, whatever it is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-
-import torch
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 
@@ -87,13 +85,7 @@ class RolloutResult:
 
 
 class RolloutEngine(Protocol):
-    """Generates responses with the policy's exact distribution, speculating or not, and takes new weights in place."""
-
-    def update_policy(self, state_dict: Mapping[str, torch.Tensor]) -> None:
-        """Replace the policy's weights; names as in a Qwen3 checkpoint in Hugging Face layout."""
-
-    def update_draft(self, state_dict: Mapping[str, torch.Tensor]) -> None:
-        """Replace the draft head's weights. Raises ValueError where the engine has no drafter."""
+    """Generates responses with the policy's exact distribution, speculating or not. A WeightSync brings its weights."""
 
     def generate(
         self,

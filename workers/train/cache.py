@@ -1,5 +1,6 @@
 """Results of set-up stages on disk, found again by a digest of everything that decided them."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,24 +19,36 @@ def cache_folder(cache_dir: Path, kind: str, inputs: Mapping[str, Any]) -> Path:
     return cache_dir / f"{kind}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+def write_folder(folder: Path, fill: Callable[[Path], None], *, writer: str = "", replace: bool = False) -> None:
     """Fill a folder such that it is seen complete or not at all, also after a crash.
 
-    It is written beside its place, forced to disk and renamed. Where the folder has appeared meanwhile, that one stays.
+    It is written beside its place, forced to disk and renamed. Where the folder is there already, or appears meanwhile,
+    that one stays, unless replace: then it goes once the new one is complete. What a crash leaves behind is named by a
+    dot, the folder's name and the writer.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}{writer}-", dir=folder.parent))
     try:
         fill(part)
         _sync_tree(part)
         part.chmod(0o755)
-        part.rename(folder)
+        _publish(part, folder, replace=replace)
         _sync(folder.parent)
-    except OSError:
-        if not folder.is_dir():
-            raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _publish(part: Path, folder: Path, *, replace: bool) -> None:
+    former = part.with_name(f"{part.name}-former")
+    if replace:
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(former)
+    try:
+        part.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another writer was first
+            raise
+    shutil.rmtree(former, ignore_errors=True)
 
 
 def _sync_tree(folder: Path) -> None:

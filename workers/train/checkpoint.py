@@ -10,6 +10,7 @@ from pathlib import Path
 from workers.train.cache import write_folder
 
 _NAME = re.compile(r"step-(\d{6,})")
+_PART = re.compile(r"\.step-\d{6,}\.attempt-(\d+)-.*")
 _PROGRESS = "progress.json"
 
 
@@ -30,9 +31,11 @@ class RunProgress:
 class CheckpointStore:
     """The checkpoints of one run."""
 
-    def __init__(self, folder: Path, max_kept: int = 1) -> None:
+    def __init__(self, folder: Path, max_kept: int = 1, attempt: int = 1) -> None:
+        """attempt: the one that writes. A replaced attempt may still be at work beside it for a while."""
         self._folder = folder
         self._max_kept = max_kept
+        self._attempt = attempt
 
     def write(self, progress: RunProgress, fill: Callable[[Path], None]) -> tuple[Path, int]:
         """Let fill() write into a new folder, add the progress, and publish it; returns the folder and its bytes."""
@@ -42,8 +45,7 @@ class CheckpointStore:
             (part / _PROGRESS).write_text(json.dumps(asdict(progress)))
 
         target = self._folder / f"step-{progress.step:06d}"
-        shutil.rmtree(target, ignore_errors=True)
-        write_folder(target, fill_all)
+        write_folder(target, fill_all, writer=f".attempt-{self._attempt}", replace=True)
         self._delete_old()
         return target, sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
 
@@ -63,5 +65,6 @@ class CheckpointStore:
     def _delete_old(self) -> None:
         for folder in self._complete()[: -self._max_kept]:
             shutil.rmtree(folder, ignore_errors=True)
-        for part in self._folder.glob(".step-*"):  # left behind by a crash
-            shutil.rmtree(part, ignore_errors=True)
+        for part in self._folder.glob(".step-*"):  # left behind by a crash, unless a newer attempt is writing it
+            if (match := _PART.fullmatch(part.name)) and int(match[1]) <= self._attempt:
+                shutil.rmtree(part, ignore_errors=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from contract.config.rollout import Eagle3Drafter, TorchRollout
+from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from workers.data.batch import select_rows
 from workers.model.draft_checkpoint import save_draft
@@ -18,17 +19,26 @@ from workers.train.progress import SetUpProgress
 from workers.train.schedule import scheduled_fraction
 from workers.train.trainer import TrainingBatch
 
-_RECIPE = 1
-"""Counts changes of this module that change the result, so that older cached results are not taken for new ones."""
+_RECIPE = 2
+"""Counts changes that change the result, so that older cached results are not taken for new ones: of this module and
+of those that it trains with, workers.data, model, rollout, train.draft_trainer, train.optimizer and train.schedule."""
 
 
 def draft_pretraining_folder(
-    cache_dir: Path, policy: str, drafter: Eagle3Drafter, *, rollout: TorchRollout, trainer: TorchTrainer, seed: int
+    cache_dir: Path,
+    policy: str,
+    task: ArithmeticTask,
+    drafter: Eagle3Drafter,
+    *,
+    rollout: TorchRollout,
+    trainer: TorchTrainer,
+    seed: int,
 ) -> Path:
     """Where the pretrained draft head lies or would lie. policy: what the starting policy is, its folder's name."""
     inputs = {
         "recipe": _RECIPE,
         "policy": policy,
+        "task": task.model_dump(mode="json"),
         "pretraining": drafter.pretraining.model_dump(mode="json"),
         "rollout": rollout.model_dump(mode="json"),
         "precision": trainer.precision,
@@ -71,6 +81,7 @@ def pretrain_draft(
             part.response_mask_BT,
             output.logits_BTV,
             recipe.unroll_length,
+            temperature=part.temperature,
             learning_rate_scale=scheduled_fraction(step, recipe.num_steps),
         )
         metrics = {

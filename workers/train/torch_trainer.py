@@ -22,6 +22,7 @@ from workers.model.eagle3 import Eagle3Head
 from workers.model.hf_checkpoint import load_policy, save_policy
 from workers.model.qwen3 import PolicyOutput, Qwen3Policy
 from workers.train.draft_trainer import DraftTrainer
+from workers.train.finite import FiniteGradients
 from workers.train.logprobs import (
     autocast_dtype,
     distributions,
@@ -41,7 +42,7 @@ class _DraftExamples:
     """What the logprob pass keeps of some responses for draft training, without gradient."""
 
     rows: Tensor
-    """The responses, in the order in which they are trained on."""
+    """The responses, in the order in which they are trained on; all of them before any comes again."""
     features: dict[int, Tensor] = field(default_factory=dict)
     """[T, features] by response."""
     logits: dict[int, Tensor] = field(default_factory=dict)
@@ -52,8 +53,9 @@ class _DraftExamples:
         wanted = set(self.rows.tolist())
         for at, row in enumerate(rows.tolist()):
             if row in wanted and output.features_BTF is not None:
-                self.features[row] = output.features_BTF[at]
-                self.logits[row] = output.logits_BTV[at]
+                # Copies: a view would keep the whole micro-batch alive.
+                self.features[row] = output.features_BTF[at].clone()
+                self.logits[row] = output.logits_BTV[at].clone()
 
 
 class TorchPolicyTrainer:
@@ -68,16 +70,15 @@ class TorchPolicyTrainer:
         trainer: TorchTrainer,
         grpo: GrpoConfig,
         online: OnlineDraftTraining,
-        unroll_length: int,
         seed: int,
     ) -> None:
         """reference: the starting policy, needed where grpo.kl_penalty is above 0; draft: None without speculation."""
         self.policy = policy
         self._reference = reference
         self._config, self._grpo, self._online = trainer, grpo, online
-        self._unroll_length = unroll_length
         self._optimizers = build_optimizers(policy.named_parameters(), trainer.optimizer)
         self._draft = self._draft_trainer(draft) if draft is not None else None
+        self._finite = FiniteGradients("the policy", "lower the learning rates of trainer.optimizer")
         self._generator = torch.Generator().manual_seed(seed)
         self._examples: _DraftExamples | None = None
 
@@ -134,18 +135,23 @@ class TorchPolicyTrainer:
                     part.token_ids_BT,
                     part.response_mask_BT,
                     _stack(examples.logits, rows, width),
-                    self._unroll_length,
+                    self._online.unroll_length,
+                    temperature=batch.temperature,
                 )
             )
         return {
             "draft/loss_nats": sum(update.loss_nats for update in updates) / len(updates),
             "draft/grad_norm": updates[-1].grad_norm,
+            "draft/expected_acceptance_length_tokens": sum(u.expected_acceptance_length for u in updates)
+            / len(updates),
         }
 
     def export_policy(self) -> Mapping[str, Tensor]:
+        """Policy weights under their names in a Qwen3 checkpoint in Hugging Face layout."""
         return {name: tensor.detach() for name, tensor in self.policy.state_dict().items()}
 
     def export_draft(self) -> Mapping[str, Tensor] | None:
+        """Draft head weights, or None without one."""
         if self._draft is None:
             return None
         return {name: tensor.detach() for name, tensor in self._draft.head.state_dict().items()}
@@ -177,14 +183,6 @@ class TorchPolicyTrainer:
             if "draft" not in state:
                 raise ValueError(f"{path} holds no draft head, but the configuration has a drafter")
             self._draft.load_state_dict(state["draft"])
-
-    def set_draft(self, head: Eagle3Head) -> None:
-        """Take up a pretrained draft head."""
-        self._draft = self._draft_trainer(head)
-
-    @property
-    def draft_head(self) -> Eagle3Head | None:
-        return None if self._draft is None else self._draft.head
 
     def _draft_trainer(self, head: Eagle3Head) -> DraftTrainer:
         return DraftTrainer(
@@ -223,11 +221,13 @@ class TorchPolicyTrainer:
         return self._apply(sums.tolist(), num_tokens)
 
     def _apply(self, sums: list[float], num_tokens: float) -> dict[str, float]:
-        """Clip the gradient, step, and name what was measured."""
+        """Clip the gradient, step where it is finite, and name what was measured."""
         loss, num_clipped, kl_sum = sums
         grad_norm = clip_grad_norm_(self.policy.parameters(), self._config.max_grad_norm).item()
+        is_applied = self._finite.allow(grad_norm)
         for optimizer in self._optimizers:
-            optimizer.step()
+            if is_applied:
+                optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         metrics = {
             "policy/loss": loss,
@@ -276,7 +276,8 @@ class TorchPolicyTrainer:
         wanted = self._online.num_updates_per_step * self._online.batch_size
         if self._draft is None or not wanted:
             return None
-        return _DraftExamples(torch.randperm(num_rows, generator=self._generator)[:wanted])
+        orders = [torch.randperm(num_rows, generator=self._generator) for _ in range(0, wanted, num_rows)]
+        return _DraftExamples(torch.cat(orders)[:wanted])
 
 
 def _stack(by_row: Mapping[int, Tensor], rows: Tensor, width: int) -> Tensor:

@@ -1,6 +1,5 @@
 """What the loop asks of a policy trainer, whatever it is made of."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -45,12 +44,6 @@ class PolicyTrainer(Protocol):
 
     def train_draft(self, batch: TrainingBatch) -> dict[str, float]:
         """The step's draft updates on detached features; returns metrics, empty when nothing is trained."""
-
-    def export_policy(self) -> Mapping[str, torch.Tensor]:
-        """Policy weights under their names in a Qwen3 checkpoint in Hugging Face layout."""
-
-    def export_draft(self) -> Mapping[str, torch.Tensor] | None:
-        """Draft head weights, or None without one."""
 
     def save(self, path: Path) -> None:
         """Write parameters, optimiser state and generator state into a folder."""

@@ -20,13 +20,15 @@ from workers.model.config import ModelConfig
 from workers.model.hf_checkpoint import save_policy
 from workers.model.qwen3 import Qwen3Policy
 from workers.train.cache import cache_folder, write_folder
+from workers.train.finite import FiniteGradients
 from workers.train.logprobs import autocast_dtype
 from workers.train.optimizer import build_optimizers
 from workers.train.progress import SetUpProgress
 from workers.train.schedule import Schedule
 
-_RECIPE = 1
-"""Counts changes of this module that change the result, so that older cached results are not taken for new ones."""
+_RECIPE = 2
+"""Counts changes that change the result, so that older cached results are not taken for new ones: of this module and
+of those that it trains with, workers.data, model, train.optimizer and train.schedule."""
 
 
 def warm_up_folder(
@@ -39,6 +41,7 @@ def warm_up_folder(
         "task": task.model_dump(mode="json"),
         "precision": trainer.precision,
         "num_threads": trainer.num_threads,
+        "max_grad_norm": trainer.max_grad_norm,
         "seed": seed,
     }
     return cache_folder(cache_dir, "warm-up", inputs)
@@ -63,14 +66,16 @@ def warm_up(
         ),
     )
     schedule = Schedule(optimizers, recipe.num_steps)
+    finite = FiniteGradients("the warm-up", "lower the learning rates of policy.warm_up")
     for step in range(recipe.num_steps):
         schedule.apply(step)
         token_ids, mask = solution_batch(problems, tokenizer, step * recipe.batch_size, recipe.batch_size)
         loss = _loss(policy, token_ids, mask, autocast_dtype(trainer))
         loss.backward()
-        clip_grad_norm_(policy.parameters(), trainer.max_grad_norm)
+        is_applied = finite.allow(clip_grad_norm_(policy.parameters(), trainer.max_grad_norm).item())
         for optimizer in optimizers:
-            optimizer.step()
+            if is_applied:
+                optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         yield SetUpProgress(step + 1, recipe.num_steps, {"warm_up/loss_nats": loss.item()})
     write_folder(folder, lambda part: _save(part, policy, tokenizer))

@@ -101,6 +101,16 @@ def test_greedy_keeps_the_matching_prefix_and_emits_the_argmax():
     assert verdict.next_token_B.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("q", [torch.eye(3)[None, [1]], None], ids=["drawn", "determined"])
+def test_a_rejected_token_that_was_the_only_one_left_is_emitted_after_all(q, monkeypatch):
+    """Rounding can make the residual empty; then nothing but the policy itself is left to draw from."""
+    monkeypatch.setattr(acceptance.torch, "rand", lambda *args, **kwargs: torch.full((1, 1), 1.0))
+    p = torch.tensor([[[0.0, 1.0, 0.0]] * 2])
+    verdict = verify(torch.tensor([[1]]), q, p, generator())
+    assert verdict.num_accepted_B.tolist() == [0]
+    assert verdict.next_token_B.tolist() == [1]
+
+
 def test_no_draft_is_a_plain_draw():
     verdict = verify(torch.zeros(3, 0, dtype=torch.long), None, torch.eye(4)[None, [2]].expand(3, 1, 4), generator())
     assert verdict.num_accepted_B.tolist() == [0, 0, 0]

@@ -1,8 +1,10 @@
+import math
+
 import pytest
 import torch
 from scipy import stats
 
-from workers.algo.lossless import audit, kolmogorov_survival, ks_uniform, randomized_pit
+from workers.algo.lossless import kolmogorov_survival, ks_uniform, randomized_pit
 
 
 def generator(seed=0):
@@ -61,11 +63,18 @@ def test_kolmogorov_survival_agrees_with_scipy(x):
 def test_exact_samples_pass_and_faults_are_seen():
     rows = policy_rows(15_000)
     exact = torch.multinomial(rows.exp(), 1, generator=generator(6)).squeeze(1)
-    assert audit(rows, exact, generator(7)).p_value > 1e-3
+    assert ks_uniform(randomized_pit(rows, exact, generator(7))).p_value > 1e-3
     wrong_temperature = torch.multinomial(policy_rows(15_000, 0.8).exp(), 1, generator=generator(6)).squeeze(1)
-    assert audit(rows, wrong_temperature, generator(7)).p_value < 1e-3
+    assert ks_uniform(randomized_pit(rows, wrong_temperature, generator(7))).p_value < 1e-3
     foreign = torch.multinomial(rows.roll(1, 0).exp(), 1, generator=generator(6)).squeeze(1)
-    assert audit(rows, foreign, generator(7)).distance > 0.1
+    assert ks_uniform(randomized_pit(rows, foreign, generator(7))).distance > 0.1
+
+
+def test_what_cannot_be_judged_does_not_count_as_judged():
+    rows = torch.full((20, 5), float("nan"))
+    result = ks_uniform(randomized_pit(rows, torch.zeros(20, dtype=torch.int64), generator()))
+    assert math.isnan(result.distance)
+    assert math.isnan(result.p_value)
 
 
 def test_no_token_is_an_error():

@@ -36,7 +36,7 @@ def test_a_crash_while_writing_leaves_the_former_one(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         store.write(RunProgress(2), crash)
-    (tmp_path / ".step-000003-abc").mkdir()  # what a killed process leaves
+    (tmp_path / ".step-000003.attempt-1-abc").mkdir()  # what a killed process leaves
     assert store.newest()[1].step == 1
     _write(store, 4)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["step-000001", "step-000004"]
@@ -58,3 +58,30 @@ def test_a_step_written_again_replaces_the_former(tmp_path):
     _write(store, 1, "old")
     folder, _ = _write(store, 1, "new")
     assert (folder / "state").read_text() == "new"
+    assert [f.name for f in tmp_path.iterdir()] == ["step-000001"]
+
+
+def test_a_step_stays_until_its_replacement_is_complete(tmp_path):
+    store = CheckpointStore(tmp_path, 3)
+    folder, _ = _write(store, 1, "old")
+
+    def crash(part):
+        assert (folder / "state").read_text() == "old"
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        store.write(RunProgress(1), crash)
+    assert store.newest() == (folder, RunProgress(1, 16, 1000, 1.5))
+
+
+def test_a_replaced_attempt_leaves_what_its_successor_is_writing(tmp_path):
+    stale, successor = CheckpointStore(tmp_path, 2, attempt=1), CheckpointStore(tmp_path, 2, attempt=2)
+
+    def overtaken(part):
+        _write(stale, 1)
+        assert part.is_dir()
+        (part / "state").write_text("whole")
+
+    folder, _ = successor.write(RunProgress(2), overtaken)
+    assert (folder / "state").read_text() == "whole"
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["step-000001", "step-000002"]

@@ -1,6 +1,7 @@
 import pytest
 
 from contract.config.rollout import DraftPretraining, Eagle3Drafter, TorchRollout
+from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from contract.telemetry.metrics import METRICS
 from workers.model.draft_checkpoint import load_draft
@@ -8,6 +9,7 @@ from workers.train.draft_pretraining import draft_pretraining_folder, pretrain_d
 
 DRAFTER = Eagle3Drafter(pretraining=DraftPretraining(num_steps=30, batch_size=4, unroll_length=2))
 TRAINER = TorchTrainer(precision="float32")
+TASK = ArithmeticTask()
 
 
 def test_the_draft_learns_the_policy_and_is_written(make_policy, batch, tmp_path):
@@ -27,15 +29,19 @@ def test_the_draft_learns_the_policy_and_is_written(make_policy, batch, tmp_path
     "change",
     [
         {"policy": "other"},
+        {"task": ArithmeticTask(max_term=98)},
+        {"trainer": TorchTrainer(precision="bfloat16")},
+        {"trainer": TorchTrainer(precision="float32", max_grad_norm=0.5)},
+        {"trainer": TorchTrainer(precision="float32", num_threads=2)},
         {"seed": 1},
         {"rollout": TorchRollout(temperature=0.5)},
         {"drafter": DRAFTER.model_copy(update={"pretraining": DraftPretraining(num_steps=31)})},
     ],
 )
 def test_whatever_decides_the_result_decides_the_folder(tmp_path, change):
-    def folder(policy="p", drafter=DRAFTER, seed=0, rollout=None):
+    def folder(policy="p", task=TASK, drafter=DRAFTER, seed=0, rollout=None, trainer=TRAINER):
         return draft_pretraining_folder(
-            tmp_path, policy, drafter, rollout=rollout or TorchRollout(), trainer=TRAINER, seed=seed
+            tmp_path, policy, task, drafter, rollout=rollout or TorchRollout(), trainer=trainer, seed=seed
         )
 
     assert folder() == folder()
@@ -44,6 +50,6 @@ def test_whatever_decides_the_result_decides_the_folder(tmp_path, change):
 
 def test_the_draft_length_and_online_training_do_not_invalidate_the_cache(tmp_path):
     def folder(drafter):
-        return draft_pretraining_folder(tmp_path, "p", drafter, rollout=TorchRollout(), trainer=TRAINER, seed=0)
+        return draft_pretraining_folder(tmp_path, "p", TASK, drafter, rollout=TorchRollout(), trainer=TRAINER, seed=0)
 
     assert folder(DRAFTER) == folder(DRAFTER.model_copy(update={"draft_length": 5}))

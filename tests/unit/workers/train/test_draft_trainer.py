@@ -36,8 +36,9 @@ def features_and_logits(policy, trainer):
     return output.features_BTF, output.logits_BTV
 
 
-def slow_loss(step_logits, policy_logits, mask):
+def slow_loss(step_logits, policy_logits, mask, temperature=1.0):
     """Token by token."""
+    step_logits, policy_logits = [logits / temperature for logits in step_logits], policy_logits / temperature
     weighted, weights = 0.0, 0.0
     for step, logits in enumerate(step_logits):
         terms = []
@@ -54,40 +55,75 @@ def slow_loss(step_logits, policy_logits, mask):
 def test_hand_computed_loss():
     """One start, one step, two tokens: p = (3/4, 1/4), q = (1/2, 1/2): cross-entropy ln 2, overlap 3/4."""
     policy_logits = torch.tensor([[[0.0, 0.0], [math.log(3.0), 0.0], [0.0, 0.0]]])
-    result = draft_loss([torch.zeros(1, 1, 2)], policy_logits, torch.ones(1, 3))
+    result = draft_loss([torch.zeros(1, 1, 2)], policy_logits, torch.ones(1, 3), 1.0)
     assert result.loss.item() == pytest.approx(math.log(2))
-    assert result.acceptance_by_position == pytest.approx([0.75])
     assert result.expected_acceptance_length == pytest.approx(1.75)
 
 
 def test_loss_equals_the_slow_reference(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
     steps = trainer.head(features, TOKENS, 3)
-    assert draft_loss(steps, logits, MASK).loss.item() == pytest.approx(slow_loss(steps, logits, MASK), rel=1e-5)
+    for temperature in (1.0, 0.6):
+        loss = draft_loss(steps, logits, MASK, temperature).loss.item()
+        assert loss == pytest.approx(slow_loss(steps, logits, MASK, temperature), rel=1e-5)
+
+
+def slow_acceptance_length(step_logits, policy_logits, mask, temperature):
+    """Draft by draft, from the first one that generation would make: after the first response token."""
+    total = 1.0
+    for step in range(len(step_logits)):
+        chains = []
+        for b in range(mask.shape[0]):
+            for i in range(step_logits[step].shape[1]):
+                if not (mask[b, i + 1] and mask[b, i + step + 2]):
+                    continue
+                chain = 1.0
+                for s in range(step + 1):
+                    p = (policy_logits[b, i + s + 1] / temperature).softmax(-1)
+                    chain *= torch.minimum(p, (step_logits[s][b, i] / temperature).softmax(-1)).sum().item()
+                chains.append(chain)
+        total += sum(chains) / len(chains)
+    return total
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_expected_acceptance_equals_the_slow_reference(policy, trainer, temperature):
+    features, logits = features_and_logits(policy, trainer)
+    steps = trainer.head(features, TOKENS, 3)
+    expected = slow_acceptance_length(steps, logits, MASK, temperature)
+    length = draft_loss(steps, logits, MASK, temperature).expected_acceptance_length
+    assert length == pytest.approx(expected, rel=1e-5)
+
+
+def test_hand_computed_acceptance_skips_the_token_that_generation_draws_itself():
+    """Prompt, response, response: start 0 would draft the first response token, start 1 drafts the second."""
+    policy_logits = torch.tensor([[[0.0, 0.0], [9.0, -9.0], [math.log(3.0), 0.0], [0.0, 0.0]]])
+    mask = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
+    result = draft_loss([torch.zeros(1, 2, 2)], policy_logits, mask, 1.0)
+    assert result.expected_acceptance_length == pytest.approx(1.75)
 
 
 def test_a_draft_equal_to_the_policy_is_expected_to_be_accepted_whole(policy):
     logits = policy(TOKENS).logits_BTV.detach()
     steps = [logits[:, step + 1 : 15] for step in range(3)]
-    result = draft_loss(steps, logits, MASK)
-    assert result.acceptance_by_position == pytest.approx([1, 1, 1], abs=1e-5)
+    result = draft_loss(steps, logits, MASK, 1.0)
     assert result.expected_acceptance_length == pytest.approx(4, abs=1e-4)
 
 
 def test_padding_does_not_matter(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
     steps = [step.detach() for step in trainer.head(features, TOKENS, 2)]
-    expected = draft_loss(steps, logits, MASK)
+    expected = draft_loss(steps, logits, MASK, 1.0)
     logits = logits.detach().clone()
     logits[:, 14:] = 9.0
-    assert draft_loss(steps, logits, MASK).loss == expected.loss
+    assert draft_loss(steps, logits, MASK, 1.0).loss == expected.loss
 
 
 def test_nothing_reaches_the_policy_and_the_embedding_stays(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
     embedding = trainer.head.embed_tokens.weight.clone()
     before = trainer.head.fc.weight.detach().clone()
-    update = trainer.update(features, TOKENS, MASK, logits, 3)
+    update = trainer.update(features, TOKENS, MASK, logits, 3, temperature=1.0)
     assert all(parameter.grad is None for parameter in policy.parameters())
     assert torch.equal(trainer.head.embed_tokens.weight, embedding)
     assert not torch.equal(trainer.head.fc.weight, before)
@@ -96,7 +132,7 @@ def test_nothing_reaches_the_policy_and_the_embedding_stays(policy, trainer):
 
 def test_training_raises_the_expected_acceptance(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
-    updates = [trainer.update(features, TOKENS, MASK, logits, 3) for _ in range(30)]
+    updates = [trainer.update(features, TOKENS, MASK, logits, 3, temperature=1.0) for _ in range(30)]
     assert updates[-1].loss_nats < updates[0].loss_nats - 0.1
     assert updates[-1].expected_acceptance_length > updates[0].expected_acceptance_length + 0.3
 
@@ -104,16 +140,16 @@ def test_training_raises_the_expected_acceptance(policy, trainer):
 def test_learning_rate_scale_zero_changes_nothing(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
     before = [parameter.detach().clone() for parameter in trainer.head.parameters()]
-    trainer.update(features, TOKENS, MASK, logits, 2, learning_rate_scale=0.0)
+    trainer.update(features, TOKENS, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.0)
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.head.parameters(), strict=True))
 
 
 def test_a_reloaded_trainer_goes_on_as_the_first_would(policy, trainer):
     features, logits = features_and_logits(policy, trainer)
-    trainer.update(features, TOKENS, MASK, logits, 2, learning_rate_scale=0.1)
+    trainer.update(features, TOKENS, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.1)
     state = copy.deepcopy(trainer.state_dict())
     other = DraftTrainer(Eagle3Head(trainer.head.config), 0.02, 0.002, max_grad_norm=1.0)
     other.load_state_dict(state)
-    first, second = (t.update(features, TOKENS, MASK, logits, 2) for t in (trainer, other))
+    first, second = (t.update(features, TOKENS, MASK, logits, 2, temperature=1.0) for t in (trainer, other))
     assert first == second
     assert torch.equal(trainer.head.fc.weight, other.head.fc.weight)

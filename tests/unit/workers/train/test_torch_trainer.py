@@ -5,8 +5,10 @@ import torch
 
 from contract.config.grpo import GrpoConfig
 from contract.config.rollout import OnlineDraftTraining
-from contract.config.trainer import AdamWOptimizer, TorchTrainer
+from contract.config.trainer import AdamWOptimizer, MuonOptimizer, TorchTrainer
 from workers.algo.loss import grpo_loss
+from workers.train.draft_trainer import DraftTrainer
+from workers.train.finite import MAX_IN_A_ROW
 from workers.train.optimizer import build_optimizers
 from workers.train.torch_trainer import TorchPolicyTrainer
 
@@ -15,7 +17,7 @@ ADVANTAGES = torch.tensor([1.0, 0.0, -0.5, 0.0, 2.0, -1.0])
 
 @pytest.fixture
 def make_trainer(make_policy):
-    def make(*, draft=None, reference=None, micro_batch_size=4, online=None, **grpo):
+    def make(*, draft=None, reference=None, micro_batch_size=4, online=None, optimizer=None, **grpo):
         return TorchPolicyTrainer(
             make_policy(),
             reference,
@@ -24,11 +26,10 @@ def make_trainer(make_policy):
                 precision="float32",
                 micro_batch_size=micro_batch_size,
                 max_grad_norm=0.5,
-                optimizer=AdamWOptimizer(learning_rate=0.01),
+                optimizer=optimizer or AdamWOptimizer(learning_rate=0.01),
             ),
             grpo=GrpoConfig(**grpo),
-            online=online or OnlineDraftTraining(num_updates_per_step=2, batch_size=3),
-            unroll_length=2,
+            online=online or OnlineDraftTraining(num_updates_per_step=2, batch_size=3, unroll_length=2),
             seed=11,
         )
 
@@ -151,7 +152,8 @@ def test_draft_training_touches_only_the_draft(make_trainer, make_draft, batch):
     torch.testing.assert_close(_parameters(trainer), _parameters(alone), atol=1e-5, rtol=1e-4)
     before, draft_before = _parameters(trainer), {n: t.clone() for n, t in trainer.export_draft().items()}
     metrics = trainer.train_draft(batch)
-    assert set(metrics) == {"draft/loss_nats", "draft/grad_norm"}
+    assert set(metrics) == {"draft/loss_nats", "draft/grad_norm", "draft/expected_acceptance_length_tokens"}
+    assert 1 < metrics["draft/expected_acceptance_length_tokens"] < 3
     torch.testing.assert_close(_parameters(trainer), before, atol=0, rtol=0)
     after = trainer.export_draft()
     assert not torch.equal(after["fc.weight"], draft_before["fc.weight"])
@@ -169,21 +171,93 @@ def test_draft_loss_falls_on_a_fixed_batch(make_trainer, make_draft, batch):
     assert losses[-1] < losses[0]
 
 
-def test_a_loaded_trainer_takes_the_step_that_would_have_followed(
-    make_trainer, make_draft, make_policy, batch, tmp_path
+@pytest.mark.parametrize("num_updates", [1, 4, 9])
+def test_every_draft_update_asked_for_is_made(make_trainer, make_draft, batch, num_updates, monkeypatch):
+    trainer = make_trainer(
+        draft=make_draft(), online=OnlineDraftTraining(num_updates_per_step=num_updates, batch_size=4)
+    )
+    given = []
+    update = DraftTrainer.update
+
+    def watched(self, features, token_ids, *args, **kwargs):
+        given.extend(token_ids[:, :5].tolist())
+        assert kwargs["temperature"] == batch.temperature
+        return update(self, features, token_ids, *args, **kwargs)
+
+    monkeypatch.setattr(DraftTrainer, "update", watched)
+    trainer.compute_logprobs(batch)
+    trainer.train_draft(batch)
+    assert len(given) == 4 * num_updates
+    rows = [batch.token_ids_BT[:, :5].tolist().index(tokens) for tokens in given]
+    counts = [rows.count(row) for row in range(6)]
+    assert max(counts) - min(counts) <= 1  # each once before any comes again
+
+
+def test_draft_examples_keep_no_more_than_themselves_alive(make_trainer, make_draft, batch):
+    trainer = make_trainer(
+        draft=make_draft(), online=OnlineDraftTraining(num_updates_per_step=1, batch_size=1), micro_batch_size=6
+    )
+    trainer.compute_logprobs(batch)
+    for kept in (trainer._examples.features, trainer._examples.logits):
+        (tensor,) = kept.values()
+        assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+
+
+def _spoil(parameters):
+    """A backward hook by which every gradient becomes infinite."""
+    return [p.register_hook(lambda gradient: gradient * math.inf) for p in parameters if p.requires_grad]
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(make_trainer, make_draft, batch):
+    trainer = make_trainer(draft=make_draft(), optimizer=MuonOptimizer())
+    hooks = _spoil([*trainer.policy.parameters(), *trainer._draft.head.parameters()])
+    before = _parameters(trainer)
+    draft_before = {name: tensor.clone() for name, tensor in trainer.export_draft().items()}
+    assert not math.isfinite(_step(trainer, batch)["policy/grad_norm"])
+    assert not math.isfinite(trainer.train_draft(batch)["draft/grad_norm"])
+    assert torch.equal(_parameters(trainer), before)
+    assert all(torch.equal(draft_before[name], tensor) for name, tensor in trainer.export_draft().items())
+
+    for hook in hooks:
+        hook.remove()
+    assert math.isfinite(_step(trainer, batch)["policy/grad_norm"])
+    assert not torch.equal(_parameters(trainer), before)
+
+
+def test_gradients_that_stay_infinite_end_the_run_with_a_reason(make_trainer, batch):
+    trainer = make_trainer()
+    _spoil(trainer.policy.parameters())
+    for _ in range(MAX_IN_A_ROW - 1):
+        _step(trainer, batch)
+    with pytest.raises(FloatingPointError, match=r"gradient of the policy .* lower the learning rates"):
+        _step(trainer, batch)
+
+
+@pytest.mark.parametrize("optimizer", [AdamWOptimizer(learning_rate=0.01), MuonOptimizer()], ids=["adamw", "muon"])
+def test_a_loaded_trainer_takes_the_steps_that_would_have_followed(
+    make_trainer, make_draft, make_policy, batch, tmp_path, optimizer
 ):
     def make():
-        return make_trainer(draft=make_draft(), reference=make_policy(), kl_penalty=0.1, num_updates_per_step=2)
+        return make_trainer(
+            draft=make_draft(),
+            reference=make_policy(),
+            kl_penalty=0.1,
+            num_updates_per_step=2,
+            optimizer=optimizer,
+        )
 
     first, second = make(), make()
-    for trainer in (first,):
-        _step(trainer, batch)
-        trainer.train_draft(batch)
+    for _ in range(2):
+        _step(first, batch)
+        first.train_draft(batch)
     first.save(tmp_path)
     second.load(tmp_path)
-    assert _step(first, batch) == _step(second, batch)
-    assert first.train_draft(batch) == second.train_draft(batch)
-    torch.testing.assert_close(_parameters(first), _parameters(second), atol=0, rtol=0)
+    for _ in range(2):
+        assert _step(first, batch) == _step(second, batch)
+        assert first.train_draft(batch) == second.train_draft(batch)
+        assert torch.equal(_parameters(first), _parameters(second))
+        drafts = first.export_draft(), second.export_draft()
+        assert all(torch.equal(drafts[0][name], drafts[1][name]) for name in drafts[0])
 
 
 def test_a_checkpoint_without_a_draft_is_refused_where_one_is_needed(make_trainer, make_draft, tmp_path):

@@ -63,12 +63,16 @@ def test_whatever_decides_the_result_decides_the_folder(tmp_path):
     assert folder == warm_up_folder(tmp_path, *PARTS, seed=3)
     recipe = CONFIG.policy.warm_up.model_copy(update={"num_steps": 26})
     others = [
+        *(
+            warm_up_folder(tmp_path, *PARTS[:2], CONFIG.trainer.model_copy(update=change), seed=3)
+            for change in ({"max_grad_norm": 0.5}, {"num_threads": 2})
+        ),
         warm_up_folder(tmp_path, *PARTS, seed=4),
         warm_up_folder(tmp_path, CONFIG.policy.model_copy(update={"warm_up": recipe}), *PARTS[1:], seed=3),
         warm_up_folder(tmp_path, PARTS[0], CONFIG.task.model_copy(update={"max_term": 98}), PARTS[2], seed=3),
         warm_up_folder(tmp_path, *PARTS[:2], CONFIG.trainer.model_copy(update={"precision": "bfloat16"}), seed=3),
     ]
-    assert len({folder, *others}) == 5
+    assert len({folder, *others}) == 7
 
 
 def test_only_solutions_are_learnt(tmp_path):
