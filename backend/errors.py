@@ -15,6 +15,8 @@ from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
+from backend.wording import in_words
+
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
@@ -90,7 +92,7 @@ def from_validation(error: ValidationError, body: object, prefix: str) -> list[P
     """The problems of a model that was validated by hand; `prefix` is the pointer of `body` in the request."""
     return [
         ProblemError(
-            pointer=prefix + pointer(detail["loc"], body), detail=_message(detail), value=_shown(detail, prefix)
+            pointer=prefix + pointer(detail["loc"], body), detail=in_words(detail), value=_shown(detail, prefix)
         )
         for detail in error.errors(include_url=False)
     ]
@@ -113,13 +115,6 @@ def _descend(value: object, part: str | int) -> object:
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
         return value[part]
     return None
-
-
-def _message(detail: Any) -> str:
-    text = str(detail["msg"]).removeprefix("Value error, ")
-    if detail["type"] == "extra_forbidden":
-        return "unknown key: remove it or mend its spelling"
-    return text[:1].lower() + text[1:] if text.startswith(("Input should", "Field required")) else text
 
 
 def _shown(detail: Any, where: str) -> Any:
@@ -153,7 +148,7 @@ def _request_errors(error: RequestValidationError) -> list[ProblemError]:
             where = {"pointer": "" if is_syntax else pointer(location, error.body)}
         else:
             where = {"parameter": str(location[0]) if location else str(source)}
-        found.append(ProblemError(**where, detail=_message(detail), value=_shown(detail, "")))
+        found.append(ProblemError(**where, detail=in_words(detail), value=_shown(detail, "")))
     return found
 
 

@@ -85,7 +85,7 @@ class Settings(BaseModel):
     """Shared folder of the cluster named `local`; FOREDECK_HOME/storage when unset."""
     cluster_api_url: HttpUrl | None = _variable("FOREDECK_CLUSTER_API_URL", None)
     """Address under which the cluster named `local` reaches this service; FOREDECK_PUBLIC_URL when unset."""
-    max_concurrent_runs: PositiveInt = _variable("FOREDECK_MAX_CONCURRENT_RUNS", 1)
+    max_concurrent_runs: Annotated[int, Field(ge=1, le=10_000)] = _variable("FOREDECK_MAX_CONCURRENT_RUNS", 1)
     """Runs that the cluster named `local` carries at once."""
 
     heartbeat_timeout_s: PositiveFloat = _variable("FOREDECK_HEARTBEAT_TIMEOUT_S", 30.0)

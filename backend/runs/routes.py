@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.auth.guard import Reader, Writer
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.refusal import KEEP
 from backend.runs import service
 from backend.runs.schemas import RunClone, RunCreate, RunPage, RunRead, RunUpdate
 from backend.runs.wait import wait_until_ended
@@ -20,7 +21,9 @@ MAX_WAIT_S = 300.0
 
 
 @router.post("", operation_id="runs_create", status_code=HTTPStatus.ACCEPTED, summary="Launch a run")
-def create_run(body: RunCreate, request: Request, response: Response, writer: Writer, session: SessionDep) -> RunRead:
+def create_run(
+    body: Annotated[RunCreate, KEEP], request: Request, response: Response, writer: Writer, session: SessionDep
+) -> RunRead:
     return _accepted(request, response, service.launch(session, body, writer))
 
 

@@ -27,6 +27,7 @@ def _storable(text: str) -> str:
 LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$")]
 LabelValue = Annotated[str, StringConstraints(max_length=200), AfterValidator(_storable)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=32, examples=[{"team": "post-training"}])]
+ClusterName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_storable)]
 Notes = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_storable)]
 
 
@@ -41,7 +42,7 @@ class RunCreate(Request):
     """For finding it again."""
     notes: Notes = ""
     """Free text."""
-    cluster: str = Field("local", min_length=1, max_length=63)
+    cluster: ClusterName = "local"
     """Name of the cluster that carries it."""
     max_attempts: int = Field(3, ge=1, le=20)
     """How often it is started at most, each time from its last checkpoint."""
@@ -58,7 +59,7 @@ class RunClone(Request):
     """JSON merge patch (RFC 7396) on the other run's configuration."""
     labels: Labels | None = None
     notes: Notes | None = None
-    cluster: str | None = Field(None, min_length=1, max_length=63)
+    cluster: ClusterName | None = None
     max_attempts: int | None = Field(None, ge=1, le=20)
 
 

@@ -1,18 +1,20 @@
 """What users do with runs. Nothing here commits: the request's edge does."""
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from backend import queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.db import Database
-from backend.errors import ProblemError, conflict, from_validation, invalid, not_found
+from backend.errors import ProblemError, conflict, invalid, not_found
 from backend.models import Run
+from backend.refusal import KEEP, Refused
 from backend.runs import repository, view
 from backend.runs.cursor import decode
 from backend.runs.merge_patch import merge_patch
@@ -26,7 +28,8 @@ from backend.runs.reports import (
 from backend.runs.schemas import RunClone, RunCreate, RunPage, RunRead, RunUpdate
 from backend.runs.state import ENDED, Status, announce, explain, transition
 from backend.telemetry.notices import append_log
-from contract.config import RunConfig
+
+_CREATE: TypeAdapter[RunCreate | Refused] = TypeAdapter(Annotated[RunCreate, KEEP])
 
 __all__ = [
     "clone",
@@ -43,18 +46,18 @@ __all__ = [
 ]
 
 
-def launch(session: Session, body: RunCreate, principal: Principal) -> RunRead:
-    """Queues a run. It is dispatched after the commit."""
-    cluster = repository.get_cluster(session, body.cluster)
-    problems: list[ProblemError] = []
-    if cluster is None:
+def launch(session: Session, body: RunCreate | Refused, principal: Principal) -> RunRead:
+    """Queues a run. It is dispatched after the commit. Raises ApiError (422) with every problem at once."""
+    problems = list(body.problems) if isinstance(body, Refused) else []
+    name = body.valid("cluster") if isinstance(body, Refused) else body.cluster
+    origin_id = _uuid(body.valid("cloned_from_id")) if isinstance(body, Refused) else body.cloned_from_id
+    cluster = repository.get_cluster(session, name) if name else None
+    if name and cluster is None:
         names = ", ".join(repository.list_cluster_names(session)) or "none"
-        problems.append(
-            ProblemError(pointer="/cluster", detail=f"no such cluster; there are: {names}", value=body.cluster)
-        )
-    if body.cloned_from_id and repository.get_status(session, body.cloned_from_id) is None:
-        problems.append(ProblemError(pointer="/cloned_from_id", detail="no such run", value=str(body.cloned_from_id)))
-    if cluster is None or problems:
+        problems.append(ProblemError(pointer="/cluster", detail=f"no such cluster; there are: {names}", value=name))
+    if origin_id and repository.get_status(session, origin_id) is None:
+        problems.append(ProblemError(pointer="/cloned_from_id", detail="no such run", value=str(origin_id)))
+    if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems)
     run = Run(
         name=body.name,
@@ -77,14 +80,13 @@ def launch(session: Session, body: RunCreate, principal: Principal) -> RunRead:
     return view.detail(session, run)
 
 
+def _uuid(text: str | None) -> UUID | None:
+    return UUID(text) if text else None
+
+
 def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) -> RunRead:
     """Launches a run like another, with a merge patch on its configuration."""
     origin = _get(session, run_id)
-    merged = merge_patch(origin.config, body.overrides)
-    try:
-        config = RunConfig.model_validate(merged)
-    except ValidationError as error:
-        raise invalid(from_validation(error, merged, "/overrides")) from error
     given: dict[str, Any] = body.model_dump(exclude={"overrides"}, exclude_none=True)
     inherited = {
         "name": f"{origin.name[:112]} (clone)",
@@ -93,7 +95,24 @@ def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) 
         "cluster": origin.cluster.name,
         "max_attempts": origin.max_attempts,
     }
-    return launch(session, RunCreate(**{**inherited, **given}, config=config, cloned_from_id=origin.id), principal)
+    asked = {
+        **inherited,
+        **given,
+        "config": merge_patch(origin.config, body.overrides),
+        "cloned_from_id": str(origin.id),
+    }
+    return launch(session, _renamed(_CREATE.validate_python(asked)), principal)
+
+
+def _renamed(body: RunCreate | Refused) -> RunCreate | Refused:
+    """What is wrong with a clone's configuration is wrong with its overrides."""
+    if isinstance(body, RunCreate):
+        return body
+    renamed = [
+        problem.model_copy(update={"pointer": re.sub("^/config", "/overrides", problem.pointer or "")})
+        for problem in body.problems
+    ]
+    return Refused(body.data, renamed)
 
 
 def read(session: Session, run_id: UUID) -> RunRead:

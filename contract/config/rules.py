@@ -3,8 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from contract.config.run import RunConfig
@@ -101,7 +104,7 @@ def broken_rules(config: "RunConfig", doubtful: Collection[Location] = ()) -> It
             yield BrokenRule(paths[0], values[0], rule.mend(*values[1:]))
 
 
-def _value(config: object, path: tuple[str, ...]) -> Any:
+def _value(config: object, path: Iterable[str]) -> Any:
     return reduce(lambda here, name: getattr(here, name, None), path, config)
 
 
@@ -124,6 +127,14 @@ def left_out_beside(data: dict[str, Any], unknown: Location) -> set[Location]:
     *parent, _ = _path(data, unknown)
     beside = {path[: len(parent) + 1] for rule in RULES for path in _paths(rule) if [*path[: len(parent)]] == parent}
     return {path for path in beside if _path(data, path) != path}
+
+
+def meant_key(data: dict[str, Any], unknown: Location, valid: "RunConfig | None") -> str | None:
+    """The key that an unknown one resembles, if any, in the part of a valid configuration that is at its place."""
+    *parent, name = _path(data, unknown)
+    part = _value(valid, map(str, parent))
+    known = list(type(part).model_fields) if isinstance(part, BaseModel) else []
+    return None if name in known else next(iter(get_close_matches(str(name), known, 1)), None)
 
 
 def _paths(rule: Rule) -> list[tuple[str, ...]]:

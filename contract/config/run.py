@@ -5,13 +5,13 @@ import json
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, ValidationError
 
 from contract.config.base import ConfigModel
 from contract.config.grpo import CheckpointConfig, GrpoConfig, SamplesConfig, ValidationConfig
 from contract.config.policy import PolicyConfig, ScratchPolicy
 from contract.config.rollout import DrafterConfig, Eagle3Drafter, ProbeConfig, RolloutConfig, TorchRollout
-from contract.config.rules import BrokenRule, Location, broken_rules, left_out_beside, without
+from contract.config.rules import BrokenRule, Location, broken_rules, left_out_beside, meant_key, without
 from contract.config.task import ArithmeticTask, TaskConfig
 from contract.config.trainer import TorchTrainer, TrainerConfig
 
@@ -54,10 +54,10 @@ class RunConfig(ConfigModel):
             config: Self | None = handler(data)
             broken, doubtful = [], set[Location]()
         except ValidationError as error:
-            broken = _details(error)
             config, doubtful = _salvaged(data, error, handler)
+            broken = [_field_detail(detail, data, config) for detail in error.errors(include_url=False)]
         if config is not None:
-            broken += [_detail(rule) for rule in broken_rules(config, doubtful)]
+            broken += [_rule_detail(rule) for rule in broken_rules(config, doubtful)]
         if config is None or broken:
             raise ValidationError.from_exception_data("RunConfig", broken)
         return config
@@ -87,14 +87,15 @@ def _salvaged(
     return None, doubtful
 
 
-def _details(error: ValidationError) -> list[InitErrorDetails]:
-    """The same errors, to be raised together with others."""
-    return [
-        InitErrorDetails(type=detail["type"], loc=detail["loc"], input=detail["input"], ctx=detail.get("ctx", {}))
-        for detail in error.errors(include_url=False)
-    ]
+def _field_detail(detail: ErrorDetails, data: Any, valid: RunConfig | None) -> InitErrorDetails:
+    """The same error, to be raised together with others; an unknown key is told the known one that it resembles."""
+    meant = meant_key(data, detail["loc"], valid) if detail["type"] == "extra_forbidden" else None
+    reason: PydanticCustomError | str = detail["type"]
+    if meant:
+        reason = PydanticCustomError("unknown_key", "unknown key; did you mean {meant}?", {"meant": meant})
+    return InitErrorDetails(type=reason, loc=detail["loc"], input=detail["input"], ctx=detail.get("ctx", {}))
 
 
-def _detail(rule: BrokenRule) -> InitErrorDetails:
+def _rule_detail(rule: BrokenRule) -> InitErrorDetails:
     reason = PydanticCustomError("cross_field", "{mend}", {"mend": rule.mend})
     return InitErrorDetails(type=reason, loc=rule.location, input=rule.value)

@@ -44,7 +44,7 @@ def test_a_wrong_value_is_told_at_its_field(page: Page) -> None:
     _open_form(page)
     page.locator("#field-grpo-num_steps").fill("0")
     problem = page.locator("#field-grpo-num_steps-problems")
-    expect(problem).to_contain_text("greater than", timeout=EXPECT_MS)
+    expect(problem).to_contain_text("at least 1", timeout=EXPECT_MS)
     expect(page.locator("#field-grpo-num_steps")).to_have_attribute("aria-invalid", "true")
     page.get_by_role("button", name="Launch", exact=True).click()
     expect(page.locator("#field-grpo-num_steps")).to_be_focused()

@@ -62,8 +62,10 @@ def test_every_problem_of_a_run_is_told_at_once_where_it_is(client):
         "/config/rollout/temperature",
     }
     assert problems["/config/policy/hidden_size"]["value"] == -1
-    assert problems["/config/sead"]["detail"] == "unknown key: remove it or mend its spelling"
-    assert problems["/config/grpo/num_steps"]["detail"] == "input should be greater than 0"
+    assert problems["/config/sead"]["detail"] == "unknown key; did you mean seed?"
+    assert problems["/config/policy/nonsense"]["detail"] == "unknown key: remove it or mend its spelling"
+    assert problems["/config/grpo/num_steps"]["detail"] == "must be at least 1"
+    assert problems["/config/rollout/temperature"]["detail"] == "must be a number"
     assert "'eagle3'" in problems["/config/drafter"]["detail"]
 
 
@@ -131,7 +133,7 @@ def test_long_values_are_cut_and_objects_left_out(client):
 
 def test_the_summary_names_the_first_and_counts_the_rest(client):
     response = client.post("/runs", json={"name": "", "max_attempts": 0, "config": {}})
-    assert response.json()["detail"] == "/name: String should have at least 1 character, and 1 more."
+    assert response.json()["detail"] == "/name: must not be empty, and 1 more."
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from sqlalchemy import text
 
-from backend.runs import service
+from backend.runs import attempts, repository, service
 from contract.config import RunConfig
 
 CONFIG = {"grpo": {"num_steps": 7}, "drafter": {"kind": "none"}}
@@ -197,6 +197,39 @@ def test_a_clone_differs_where_it_was_told_to(client, launch):
     assert (same["name"], same["config_sha256"]) == ("same", origin["config_sha256"])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "pointers"),
+    [
+        ({"name": "", "cluster": "moon"}, {"/name", "/cluster"}),
+        (
+            {"cluster": "moon", "config": {"seed": -1, "rollout": {"temperature": 0}}},
+            {"/cluster", "/config/seed", "/config/rollout/temperature"},
+        ),
+        ({"cluster": "a\x00b", "config": {"grpo": {"num_steps": 10**12}}}, {"/cluster", "/config/grpo/num_steps"}),
+        ({"cluster": 5, "color": "red"}, {"/cluster", "/color"}),
+        (
+            {"cloned_from_id": "0b9c1d9e-0000-4000-8000-000000000000", "max_attempts": 0},
+            {"/cloned_from_id", "/max_attempts"},
+        ),
+        ({"cloned_from_id": "x", "name": None}, {"/cloned_from_id", "/name"}),
+    ],
+)
+def test_what_the_body_and_what_the_database_refuses_is_told_at_once(client, wrong, pointers):
+    response = client.post("/api/v1/runs", json={"name": "x", "config": {}, **wrong})
+    assert response.status_code == 422
+    assert {error["pointer"] for error in response.json()["errors"]} == pointers
+
+
+def test_a_clone_is_told_of_its_overrides_and_its_cluster_at_once(client, launch):
+    body = {"overrides": {"grpo": {"num_steps": 0}, "rollout": {"temperature": 0}}, "cluster": "moon"}
+    response = client.post(f"/api/v1/runs/{launch()['id']}/clone", json=body)
+    assert {error["pointer"] for error in response.json()["errors"]} == {
+        "/overrides/grpo/num_steps",
+        "/overrides/rollout/temperature",
+        "/cluster",
+    }
+
+
 def test_a_bad_override_is_shown_where_it_was_given(client, launch):
     origin = launch()
     overrides = {"grpo": {"num_steps": 0}, "typo": 1}
@@ -304,12 +337,17 @@ def test_what_a_worker_sends_becomes_visible(client, launch, database):
     assert run["last_heartbeat_at"]
     with database.transaction() as session:
         service.record_finished(session, run_id, 1, "failed", True, "an actor was lost")
+        assert service.ingest_reply(session, run_id) == (1, False)
+        service.record_finished(session, run_id, 1, "succeeded", False, None)
+        run = repository.get_locked(session, run_id)
+        assert (run.status, run.status_reason) == ("running", "an actor was lost. A new attempt follows.")
+        attempts.judge_dead(session, run, "The worker's process ended with exit code 1.")
         assert service.ingest_reply(session, run_id) == (2, False)
         service.record_heartbeat(session, run_id, 1, "train", 99, None)
-        service.record_finished(session, run_id, 1, "succeeded", False, None)
         service.record_started(session, run_id, 5, None)
     run = client.get(f"/api/v1/runs/{run_id}").json()
     assert (run["status"], run["current_attempt"], run["step"]) == ("dispatching", 2, 11)
+    assert run["status_reason"] == "an actor was lost. Attempt 2 goes on from the checkpoint of step 10 in 5 s."
     assert (run["attempts"][0]["outcome"], run["attempts"][0]["error"]) == ("failed", "an actor was lost")
     with database.transaction() as session:
         service.record_finished(session, run_id, 2, "failed", False, "wrong path")

@@ -25,6 +25,20 @@ def test_a_misspelt_key_is_refused_at_its_place() -> None:
     assert list(_errors({"grpo": {"num_step": 3}})) == ["grpo.num_step"]
 
 
+@pytest.mark.parametrize(
+    ("given", "mend"),
+    [
+        ({"sead": 1}, "did you mean seed?"),
+        ({"grpo": {"num_step": 3}}, "did you mean num_steps?"),
+        ({"grpo": {"num_step": 3, "kl_penalty": "x"}, "drafter": {"kind": "magic"}}, "did you mean num_steps?"),
+        ({"policy": {"kind": "scratch", "warm_up": {"batchsize": 3}}}, "did you mean batch_size?"),
+        ({"grpo": {"nonsense": 3}}, "Extra inputs are not permitted"),
+    ],
+)
+def test_an_unknown_key_is_told_the_key_that_it_resembles(given: dict[str, object], mend: str) -> None:
+    assert mend in " ".join(_errors(given).values())
+
+
 def test_a_wrong_kind_names_the_kinds_there_are() -> None:
     errors = _errors({"drafter": {"kind": "eagle9"}})
     assert "'eagle3'" in errors["drafter"]
