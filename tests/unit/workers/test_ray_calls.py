@@ -8,7 +8,9 @@ from workers.ray_calls import ProcessLostError, RayCalls
 
 
 def _task_error(cause):
-    return RayTaskError("call", f"traceback of {cause}", cause, proctitle="p", pid=1, ip="127.0.0.1").as_instanceof_cause()
+    return RayTaskError(
+        "call", f"traceback of {cause}", cause, proctitle="p", pid=1, ip="127.0.0.1"
+    ).as_instanceof_cause()
 
 
 @pytest.fixture
