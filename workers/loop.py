@@ -17,7 +17,7 @@ from workers.clock import StageClock
 from workers.data.arithmetic import ArithmeticProblems, Problem
 from workers.data.batch import to_training_batch
 from workers.data.tokenizer import Tokenizer
-from workers.probe import measure_speedup, speedup_metrics
+from workers.probe import measure_speedup, num_probed_prompts, speedup_metrics
 from workers.rewards.arithmetic import completion_reward
 from workers.rollout.engine import RolloutEngine, RolloutResult, SamplingParams
 from workers.rollout_metrics import reward_metrics, rollout_metrics
@@ -146,12 +146,14 @@ class GrpoLoop:
 
     def _probe(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
         """The step's own prompts, by the engine that still has the weights that generated them."""
+        config, num_samples = self._config.rollout, self._config.grpo.num_generations_per_prompt
+        num_prompts = num_probed_prompts(config.num_engines, config.max_batch_size, num_samples)
         with clock.stage(Stage.PROBE):
             speedup = measure_speedup(
                 self._parts.engine,
-                rollout.prompts[: self._config.probe.num_prompts],
-                self._config.grpo.num_generations_per_prompt,
-                self._sampling("probe", step, self._config.rollout.temperature),
+                rollout.prompts[:num_prompts],
+                num_samples,
+                self._sampling("probe", step, config.temperature),
             )
         acceptance_length = rollout.result.counters.acceptance_length
         assert acceptance_length is not None

@@ -6,6 +6,9 @@ from pydantic import Field, PositiveFloat
 
 from contract.config.base import ConfigModel, Count, FolderPath
 
+SCRATCH_POSITIONS = 2048
+"""Tokens of the longest sequence, prompt and response, of a policy built from scratch."""
+
 
 class WarmUpConfig(ConfigModel):
     """Supervised training on worked solutions before reinforcement learning starts; its result is cached."""

@@ -63,12 +63,13 @@ DrafterConfig = Annotated[NoDrafter | Eagle3Drafter, Field(discriminator="kind")
 
 
 class ProbeConfig(ConfigModel):
-    """Measures the speedup: some of a step's prompts are also generated without speculation, interleaved."""
+    """Measures the speedup: as many of a step's prompts as fill every engine are also generated without speculation.
 
-    interval_steps: CountOrNone = 5
+    Both ways are generated several times in turns, which takes as long as a few steps' generation.
+    """
+
+    interval_steps: CountOrNone = 20
     """Steps between probes; 0 switches the probe off."""
-    num_prompts: Count = 2
-    """Prompts of the step that are generated both ways, each with its whole group of samples."""
 
 
 class TorchRollout(ConfigModel):

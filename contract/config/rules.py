@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from contract.config.policy import SCRATCH_POSITIONS
+from contract.config.task import ArithmeticTask
+
 if TYPE_CHECKING:
     from contract.config.run import RunConfig
 
@@ -56,10 +59,22 @@ RULES: tuple[Rule, ...] = (
         lambda: "must be above 0: greedy responses of a group are all equal, so advantages are all zero",
     ),
     Rule(
-        "probe.num_prompts",
-        ("grpo.num_prompts_per_step",),
-        lambda probed, prompts: probed <= prompts,
-        lambda prompts: f"must be at most grpo.num_prompts_per_step = {prompts}",
+        "rollout.max_new_tokens",
+        ("policy.kind", "task.num_terms", "task.max_term"),
+        lambda tokens, policy, *task: policy != "scratch" or tokens >= _longest_response(*task),
+        lambda _, *task: (
+            f"must be at least {_longest_response(*task)}, for the task's longest worked solution and the "
+            "end-of-sequence token, one token a character: no reward is given for a response that is cut"
+        ),
+    ),
+    Rule(
+        "rollout.max_new_tokens",
+        ("policy.kind", "task.num_terms", "task.max_term"),
+        lambda tokens, policy, *task: policy != "scratch" or tokens <= _room(*task),
+        lambda _, *task: (
+            f"must be at most {_room(*task)}: a policy from scratch has {SCRATCH_POSITIONS} positions, the prompt's "
+            "among them"
+        ),
     ),
     Rule(
         "samples.num_samples",
@@ -82,6 +97,14 @@ RULES: tuple[Rule, ...] = (
         lambda prompts: f"must be at most grpo.num_prompts_per_step = {prompts}, one prompt for each engine",
     ),
 )
+
+
+def _longest_response(num_terms: int, max_term: int) -> int:
+    return ArithmeticTask(num_terms=num_terms, max_term=max_term).longest_solution() + 1
+
+
+def _room(num_terms: int, max_term: int) -> int:
+    return SCRATCH_POSITIONS - ArithmeticTask(num_terms=num_terms, max_term=max_term).longest_prompt()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from contract.config.policy import ScratchPolicy
+from contract.config.policy import SCRATCH_POSITIONS, ScratchPolicy
 from contract.config.task import ArithmeticTask
 from contract.config.trainer import MuonOptimizer, TorchTrainer
 from workers.data.arithmetic import ArithmeticProblems
@@ -91,6 +91,7 @@ def model_config(config: ScratchPolicy, tokenizer: Tokenizer) -> ModelConfig:
         num_attention_heads=config.num_attention_heads,
         num_key_value_heads=config.num_key_value_heads,
         head_dim=config.hidden_size // config.num_attention_heads,
+        max_position_embeddings=SCRATCH_POSITIONS,
         eos_token_ids=(tokenizer.eos_id,),
     )
 

@@ -83,8 +83,8 @@ def test_rules_across_fields_are_told_beside_the_name(client):
 
 
 def test_a_rule_about_a_default_points_to_where_the_field_would_be(client):
-    problems = problems_of(client.post("/runs", json={"name": "x", "config": {"grpo": {"num_prompts_per_step": 1}}}))
-    assert "/config/probe/num_prompts" in problems
+    problems = problems_of(client.post("/runs", json={"name": "x", "config": {"task": {"num_terms": 5}}}))
+    assert "/config/rollout/max_new_tokens" in problems
 
 
 def test_query_parameters_are_named(client):

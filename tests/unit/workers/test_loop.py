@@ -19,7 +19,7 @@ from workers.train.torch_trainer import TorchPolicyTrainer
 from workers.train.warm_up import model_config
 
 CONFIG = {
-    "task": {"num_terms": 2},
+    "task": {"num_terms": 2, "max_term": 19},
     "policy": {
         "kind": "scratch",
         "num_layers": 3,
@@ -28,11 +28,11 @@ CONFIG = {
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
     },
-    "rollout": {"max_new_tokens": 8, "max_batch_size": 8, "precision": "float32"},
+    "rollout": {"max_new_tokens": 37, "max_batch_size": 8, "precision": "float32"},
     "drafter": {"kind": "eagle3", "draft_length": 2, "online": {"batch_size": 4, "unroll_length": 2}},
     "grpo": {"num_steps": 3, "num_prompts_per_step": 2, "num_generations_per_prompt": 3},
     "trainer": {"precision": "float32", "optimizer": {"kind": "adamw", "learning_rate": 0.01}},
-    "probe": {"interval_steps": 2, "num_prompts": 1},
+    "probe": {"interval_steps": 2},
     "validation": {"interval_steps": 2, "num_prompts": 3},
     "checkpoint": {"interval_steps": 2},
     "samples": {"interval_steps": 2, "num_samples": 2},

@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 from contract.telemetry.metrics import METRICS
-from workers.probe import NUM_PAIRS, Slice, Speedup, measure_speedup, speedup_metrics, speedup_of
+from workers.actors import share_out
+from workers.probe import NUM_PAIRS, Slice, Speedup, measure_speedup, num_probed_prompts, speedup_metrics, speedup_of
 from workers.rollout.engine import Completion, RolloutResult, SamplingParams, SpeculationCounters
 
 
@@ -41,8 +42,12 @@ class _Engine:
     """Autoregressive generation takes 3 ms a token, speculative 2 ms."""
 
     calls: list = field(default_factory=list)
+    warming: list = field(default_factory=list)
 
     def generate(self, prompts, num_samples, params, *, speculate=True, record_rounds_of=()):
+        if params.max_new_tokens <= 8:
+            self.warming.append(speculate)
+            return RolloutResult([], SpeculationCounters(), 60.0)
         self.calls.append((speculate, params.seed))
         num_tokens = 5 + len(self.calls)
         completions = [Completion(0, [1] * num_tokens, [0.0] * num_tokens, is_truncated=False)]
@@ -51,10 +56,23 @@ class _Engine:
 
 def test_ways_alternate_and_share_seeds_within_a_pair():
     engine = _Engine()
-    speedup = measure_speedup(engine, [[5]], 1, SamplingParams(1.0, 8, 40))
+    speedup = measure_speedup(engine, [[5]], 1, SamplingParams(1.0, 80, 40))
+    assert engine.warming == [True, False]  # and the minute that they took does not count
     assert [speculate for speculate, _ in engine.calls] == [True, False, False, True] * (NUM_PAIRS // 2)
     assert [seed for _, seed in engine.calls] == [seed for pair in range(NUM_PAIRS) for seed in (40 + pair,) * 2]
     assert (speedup.ratio, speedup.low, speedup.high) == pytest.approx((1.5, 1.5, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("engines", "batch", "samples"), [(1, 32, 8), (2, 32, 8), (3, 10, 4), (2, 16, 4), (1, 4, 8), (3, 7, 3)]
+)
+def test_as_many_prompts_are_probed_as_fill_every_engine_and_no_more(engines, batch, samples):
+    def rows(num_prompts):
+        return [len(share) * samples for share in share_out(num_prompts, engines)]
+
+    num_prompts = num_probed_prompts(engines, batch, samples)
+    assert min(rows(num_prompts)) >= batch
+    assert min(rows(num_prompts - 1)) < batch
 
 
 def test_hand_computed_step_ratio_and_bound():

@@ -52,7 +52,9 @@ def test_a_wrong_kind_names_the_kinds_there_are() -> None:
         ({"policy": {"kind": "scratch", "num_key_value_heads": 3}}, "policy.num_key_value_heads", "divide"),
         ({"policy": {"kind": "scratch", "num_layers": 2}}, "policy.num_layers", "drafter none"),
         ({"rollout": {"temperature": 0}}, "rollout.temperature", "above 0"),
-        ({"probe": {"num_prompts": 17}}, "probe.num_prompts", "at most"),
+        ({"rollout": {"max_new_tokens": 127}}, "rollout.max_new_tokens", "at least 128"),
+        ({"task": {"num_terms": 5}}, "rollout.max_new_tokens", "at least 172"),
+        ({"rollout": {"max_new_tokens": 2037}}, "rollout.max_new_tokens", "at most 2036"),
         ({"samples": {"num_samples": 33}, "grpo": {"num_prompts_per_step": 4}}, "samples.num_samples", "32"),
         ({"rollout": {"num_engines": 17}}, "rollout.num_engines", "16"),
     ],
@@ -70,17 +72,21 @@ def test_all_broken_rules_are_reported_at_once() -> None:
 
 def test_broken_fields_and_broken_rules_are_reported_at_once() -> None:
     assert set(_errors({"seed": -1, "rollout": {"temperature": 0}})) == {"seed", "rollout.temperature"}
-    given = {"grpo": {"num_steps": "x", "num_prompts_per_step": 4}, "probe": {"num_prompts": 5}, "drafter": {"kind": 1}}
-    assert set(_errors(given)) == {"grpo.num_steps", "probe.num_prompts", "drafter"}
+    given = {
+        "grpo": {"num_steps": "x", "num_prompts_per_step": 4},
+        "rollout": {"num_engines": 5},
+        "drafter": {"kind": 1},
+    }
+    assert set(_errors(given)) == {"grpo.num_steps", "rollout.num_engines", "drafter"}
 
 
 @pytest.mark.parametrize(
     ("given", "fields"),
     [
-        ({"grpo": {"num_prompts_per_step": 0}, "probe": {"num_prompts": 17}}, {"grpo.num_prompts_per_step"}),
-        ({"grpo": {"num_prompts_per_stp": 64}, "probe": {"num_prompts": 17}}, {"grpo.num_prompts_per_stp"}),
-        ({"grop": {"num_prompts_per_step": 64}, "probe": {"num_prompts": 17}}, {"grop"}),
-        ({"grpo": 64, "probe": {"num_prompts": 17}}, {"grpo"}),
+        ({"grpo": {"num_prompts_per_step": 0}, "rollout": {"num_engines": 17}}, {"grpo.num_prompts_per_step"}),
+        ({"grpo": {"num_prompts_per_stp": 64}, "rollout": {"num_engines": 17}}, {"grpo.num_prompts_per_stp"}),
+        ({"grop": {"num_prompts_per_step": 64}, "rollout": {"num_engines": 17}}, {"grop"}),
+        ({"grpo": 64, "rollout": {"num_engines": 17}}, {"grpo"}),
         ({"drafter": {"kind": "magic"}, "policy": {"kind": "scratch", "num_layers": 2}}, {"drafter"}),
         (
             {"policy": {"kind": "checkpoint", "hidden_size": 1}, "seed": "x"},
@@ -124,6 +130,11 @@ def test_every_integer_and_every_text_has_a_bound() -> None:
         return ([path] if is_open else []) + below
 
     assert unbounded(RunConfig.model_json_schema(), "") == []
+
+
+def test_the_tokens_of_another_policy_are_not_counted() -> None:
+    given = {"policy": {"kind": "checkpoint", "path": "/models/x"}, "rollout": {"max_new_tokens": 30}}
+    RunConfig.model_validate(given)
 
 
 def test_two_layers_are_enough_without_a_draft_head() -> None:
