@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.settings import Settings
@@ -17,6 +18,10 @@ from backend.settings import Settings
 logger = logging.getLogger(__name__)
 
 _AFTER_COMMIT = "foredeck.after_commit"
+
+
+class CommitUnknownError(SQLAlchemyError):
+    """The connection was lost while committing: the change may have been made or not."""
 
 
 class Database:
@@ -42,8 +47,8 @@ class Database:
     def transaction(self) -> Iterator[Session]:
         """A session that commits when the block ends well and rolls back when it raises; then runs the hooks."""
         with Session(self.engine, expire_on_commit=False, info={"redis_url": self.redis_url}) as session:
-            with session.begin():
-                yield session
+            yield session  # what it raises, closing the session rolls back
+            _commit(session)
             _run_hooks(session)
 
     def ping(self) -> None:
@@ -53,6 +58,15 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _commit(session: Session) -> None:
+    try:
+        session.commit()
+    except (OperationalError, InterfaceError) as error:
+        if error.statement is None:  # no statement failed, but COMMIT itself
+            raise CommitUnknownError(str(error.orig)) from error
+        raise
 
 
 def after_commit(session: Session, key: str, hook: Callable[[], object]) -> None:

@@ -11,15 +11,17 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, ValidationError
-from sqlalchemy.exc import DataError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
+from backend.db import CommitUnknownError
 from backend.wording import in_words
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_VALUE_LENGTH = 200
 _SECRET = re.compile(r"token|secret|password|passwd|credential|api_?key|authorization|cookie|code$", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"fdk_|Bearer |-----BEGIN|://[^/@\s]+:[^/@\s]+@")
@@ -179,15 +181,25 @@ def _on_http_exception(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _on_database_down(request: Request, error: Exception) -> JSONResponse:
+    return _database_down(request, error, "Nothing was changed; try again.")
+
+
+def _on_commit_lost(request: Request, error: CommitUnknownError) -> JSONResponse:
+    if request.method in SAFE_METHODS:
+        return _on_database_down(request, error)
+    return _database_down(request, error, "It is not known whether the change was made: look before you try again.")
+
+
+def _database_down(request: Request, error: Exception, what_now: str) -> JSONResponse:
     logger.error("PostgreSQL does not answer", extra={"error": str(error.__cause__ or error)})
-    return problem_response(
-        request,
-        ApiError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "PostgreSQL does not answer. Nothing was changed; try again.",
-            headers={"Retry-After": "2"},
-        ),
-    )
+    detail = f"PostgreSQL does not answer. {what_now}"
+    return problem_response(request, ApiError(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "2"}))
+
+
+def _on_conflict(request: Request, error: IntegrityError) -> JSONResponse:
+    logger.warning("PostgreSQL refused a change", extra={"error": str(error.orig)})
+    detail = "The change conflicts with another one made at the same time. Load what is there now, and try again."
+    return problem_response(request, conflict(detail))
 
 
 def _on_bad_data(request: Request, error: DataError) -> JSONResponse:
@@ -210,6 +222,8 @@ _HANDLERS: dict[type[Exception], Callable[[Request, Any], JSONResponse]] = {
     OperationalError: _on_database_down,
     InterfaceError: _on_database_down,
     PoolTimeoutError: _on_database_down,
+    CommitUnknownError: _on_commit_lost,
+    IntegrityError: _on_conflict,
     DataError: _on_bad_data,
 }
 

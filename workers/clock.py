@@ -40,8 +40,7 @@ class StageClock:
         return self._now() - self._started
 
     def metrics(self) -> dict[str, float]:
-        """Catalogue names; stages that did not run are left out, and the parts add up to time/step_s."""
+        """Catalogue names; stages that did not run took 0 s, and the parts add up to time/step_s."""
         total = self.total()
-        stages = {stage: self._seconds[stage] for stage in STEP_STAGES if stage in self._seconds}
-        parts = {f"time/{stage.value}_s": seconds for stage, seconds in stages.items()}
+        parts = {f"time/{stage.value}_s": self.seconds(stage) for stage in STEP_STAGES}
         return {**parts, "time/other_s": max(0.0, total - sum(parts.values())), "time/step_s": total}

@@ -14,9 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from backend.auth import service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
 from backend.db import Database
-from backend.errors import ApiError
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+from backend.errors import SAFE_METHODS, ApiError
 
 _bearer = HTTPBearer(auto_error=False, description="An API token, fdk_...")
 _cookie = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="A browser session")

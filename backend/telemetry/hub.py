@@ -21,8 +21,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.db import Database
+from backend.nudges import CHANNEL
 from backend.telemetry import repository
-from backend.telemetry.nudge import CHANNEL
 from backend.telemetry.repository import NoticeRow
 
 T = TypeVar("T")

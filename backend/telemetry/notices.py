@@ -13,14 +13,14 @@ from uuid import UUID
 from sqlalchemy import event, insert, select, text
 from sqlalchemy.orm import Session, SessionTransaction
 
+from backend.db import after_commit
 from backend.models import LogLine, Notice, Run
-from backend.telemetry.nudge import nudge
+from backend.nudges import sender
 
 NoticeKind = Literal["run", "series", "samples", "log"]
 
 _LOCK = text("SELECT pg_advisory_xact_lock(7203914)")
 _KEY = "foredeck_announcements"
-_NUDGE_KEY = "foredeck_nudge"
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def _write(session: Session) -> None:
     ]
     if rows:
         session.execute(insert(Notice), rows)
-        session.info[_NUDGE_KEY] = True
+        _wake_streams(session)
     session.info.pop(_KEY)
 
 
@@ -107,14 +107,13 @@ def _write_log_lines(session: Session, lines: list[dict[str, Any]]) -> None:
             publish(session, run_id, "log", {"last_id": line_id})
 
 
-@event.listens_for(Session, "after_commit")
-def _nudge_readers(session: Session) -> None:
-    if not session.in_nested_transaction() and session.info.pop(_NUDGE_KEY, False):
-        nudge(session.info.get("redis_url"))
+def _wake_streams(session: Session) -> None:
+    redis_url = session.info.get("redis_url")
+    if redis_url:
+        after_commit(session, "wake streams", lambda: sender(redis_url).wake_streams())
 
 
 @event.listens_for(Session, "after_transaction_end")
 def _forget(session: Session, transaction: SessionTransaction) -> None:
     if transaction.parent is None:
         session.info.pop(_KEY, None)
-        session.info.pop(_NUDGE_KEY, None)

@@ -1,9 +1,9 @@
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import text
+from sqlalchemy import event, text
 
-from backend.db import after_commit
+from backend.db import CommitUnknownError, after_commit
 from backend.deps import SessionDep
 from backend.runs import repository
 
@@ -74,3 +74,54 @@ def test_a_locked_row_is_read_anew(database, launch):
             other.execute(text("UPDATE run SET name = 'changed'"))
         assert repository.get_locked(session, run_id) is run
         assert run.name == "changed"
+
+
+def lose_the_connection_at_commit(database):
+    """The server ends the connection between the last statement and COMMIT."""
+
+    @event.listens_for(database.engine, "commit", once=True)
+    def lose(connection):
+        pid = connection.connection.dbapi_connection.info.backend_pid
+        with database.engine.connect() as other:
+            other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+
+
+def test_a_connection_lost_at_the_commit_leaves_open_what_happened(database):
+    def insert():
+        with database.transaction() as session:
+            session.execute(INSERT, {"name": "t9"})
+            lose_the_connection_at_commit(database)
+
+    with pytest.raises(CommitUnknownError):
+        insert()
+
+
+@pytest.mark.parametrize(
+    ("method", "read", "words"),
+    [("PATCH", "get_locked", "It is not known whether"), ("GET", "get", "Nothing was changed")],
+)
+def test_a_change_whose_commit_was_lost_is_not_called_undone(
+    client, database, launch, monkeypatch, method, read, words
+):
+    run, read_run = launch(), getattr(repository, read)
+
+    def lose_after_authentication(session, run_id):
+        lose_the_connection_at_commit(database)
+        return read_run(session, run_id)
+
+    monkeypatch.setattr(repository, read, lose_after_authentication)
+    response = client.request(method, f"/api/v1/runs/{run['id']}", json={"notes": "n"} if method == "PATCH" else None)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
+    assert words in response.json()["detail"]
+
+
+def test_what_two_do_at_once_is_a_conflict(app, client):
+    @app.get("/api/v1/twice")
+    def twice(session: SessionDep):
+        for _ in range(2):
+            session.execute(INSERT, {"name": "t7"})
+
+    app.router.routes.insert(0, app.router.routes.pop())
+    response = client.get("/api/v1/twice")
+    assert (response.status_code, response.headers["content-type"]) == (409, "application/problem+json")
+    assert "t7" not in response.text

@@ -1,5 +1,6 @@
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import text
 
 from backend.main import create_app
 
@@ -21,7 +22,20 @@ def test_all_is_well(make_app):
     client = make_app()
     assert client.get("/api/v1/health").json() == {"status": "ok"}
     ready = client.get("/api/v1/ready")
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "checks": {"postgres": "ok", "redis": "ok"}})
+    checks = {"postgres": "ok", "schema": "ok", "redis": "ok"}
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "checks": checks})
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [("UPDATE alembic_version SET version_num = 'older'", "is at older"), ("DROP TABLE alembic_version", "cannot be")],
+)
+def test_tables_of_another_version_are_not_ready(make_app, database, statement, words):
+    with database.transaction() as session:
+        session.execute(text(statement))
+    ready = make_app().get("/api/v1/ready")
+    assert (ready.status_code, ready.json()["status"]) == (503, "unavailable")
+    assert words in ready.json()["checks"]["schema"]
 
 
 def test_without_redis_the_service_is_degraded_and_works(make_app):

@@ -14,11 +14,11 @@ from sqlalchemy import func, select, text, update
 
 from backend.db import Database
 from backend.models import Notice, Run
+from backend.nudges import CHANNEL
 from backend.telemetry import follow, hub, service
 from backend.telemetry.follow import follow_log, follow_notices, while_welcome
 from backend.telemetry.hub import Hub
 from backend.telemetry.notices import append_log, publish
-from backend.telemetry.nudge import CHANNEL
 
 NOBODY = "redis://127.0.0.1:1/0"
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from sqlalchemy import select, text
 
 from backend.db import Database
 from backend.models import LogLine, Notice, Run
+from backend.nudges import CHANNEL
 from backend.telemetry.notices import append_log, publish
-from backend.telemetry.nudge import CHANNEL
 
 
 def notices(database: Database) -> list[tuple[str, dict[str, Any]]]:
