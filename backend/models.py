@@ -181,9 +181,12 @@ class Attempt(Base):
     """succeeded, failed, stopped or crashed; null while it goes on."""
     error: Mapped[str | None]
     resumed_from_step: Mapped[int | None]
+    last_checkpoint_step: Mapped[int | None]
+    """Of its checkpoints beyond those of earlier attempts; null when it has brought none."""
     created_at: Mapped[datetime] = _now()
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    """When the service learned of its end: from its last word, or from Ray while that is still awaited."""
 
     run: Mapped[Run] = relationship(back_populates="attempts")
 

@@ -68,6 +68,13 @@ def is_held(session: Session, lease: Lease) -> bool:
     return session.scalar(select(Outbox.id).where(mine).with_for_update()) is not None
 
 
+def renew(session: Session, lease: Lease, lease_s: float) -> bool:
+    """The lease lasts as long again from now. False when it has passed to somebody else."""
+    mine = (Outbox.id == lease.id) & (Outbox.lock_token == lease.token)
+    values = {"lock_expires_at": func.now() + timedelta(seconds=lease_s)}
+    return _count(session.execute(update(Outbox).where(mine).values(**values), execution_options=_UNSYNCHRONIZED)) == 1
+
+
 def finish(session: Session, lease: Lease) -> bool:
     """The work is done. False when the lease has passed to somebody else, and nothing was changed."""
     mine = (Outbox.id == lease.id) & (Outbox.lock_token == lease.token)
@@ -101,12 +108,17 @@ def is_leased(session: Session, kind: Kind, run_id: UUID) -> bool:
 
 
 def wake_waiting(session: Session, cluster_id: UUID) -> None:
-    """A place on the cluster has become free: the runs that wait for one are due now."""
+    """A place on the cluster becomes free: the runs that wait for one are due with the commit.
+
+    Waits for whoever looks at one of them at this moment, who may see the place still taken and postpone the run. The
+    rows are locked in one order, and nobody who holds one of them waits for a run's row or a cluster's but its own.
+    """
     waiting = (
         select(Outbox.id)
         .join(Run, Run.id == Outbox.run_id)
         .where(Run.cluster_id == cluster_id, Run.status == "queued", Outbox.kind == "dispatch")
-        .with_for_update(of=Outbox, skip_locked=True)
+        .order_by(Outbox.id)
+        .with_for_update(of=Outbox)
     )
     statement = update(Outbox).where(Outbox.id.in_(waiting.scalar_subquery())).values(due_at=func.now())
     session.execute(statement, execution_options=_UNSYNCHRONIZED)

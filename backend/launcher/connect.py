@@ -1,13 +1,13 @@
 """From a cluster's row to its job server; this machine's own Ray is asked for when it is first needed."""
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backend.launcher.jobs import JobServer, NotStartedError, StartingError, UnreachableError
+from backend.launcher.jobs import JobServer, NotStartedError, SilentError, StartingError, UnreachableError
 from backend.launcher.ray_jobs import RayJobServer
 from backend.settings import Settings
 
@@ -37,6 +37,24 @@ def connector(settings: Settings, timeout_s: float | None = None) -> Connect:
     return connect
 
 
+def remembering(connect: Connect) -> Connect:
+    """For one round of work: who gave no answer is not asked again, so that one dead cluster costs one wait."""
+    silent: dict[Target, str] = {}
+
+    @contextmanager
+    def once(target: Target, wake: bool) -> Iterator[JobServer]:
+        if target in silent:
+            raise SilentError(silent[target])
+        try:
+            with connect(target, wake) as server:
+                yield server
+        except SilentError as error:
+            silent[target] = str(error)
+            raise
+
+    return once
+
+
 def _embedded(folder: Path | None, wake: bool) -> tuple[str, str | None]:
     """(address, token) of this machine's own Ray: its supervisor watches for `ray.wanted` and writes `ray.json`."""
     if folder is None:
@@ -54,7 +72,7 @@ def _embedded(folder: Path | None, wake: bool) -> tuple[str, str | None]:
 def _told(path: Path) -> dict[str, Any]:
     try:
         told = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return {}
     return told if isinstance(told, dict) else {}
 

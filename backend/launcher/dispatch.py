@@ -1,7 +1,8 @@
 """Hands a run's attempt to Ray: load in a transaction, submit outside, confirm in a transaction.
 
-Each part may be repeated by another process after a crash: the attempt's submission id is fixed, and Ray knows a job by
-it. Whoever holds the lease no longer changes nothing.
+The worker's token is made last, once Ray has answered that it has no such job. Each part may be repeated by another
+process after a crash: the attempt's submission id is fixed, and Ray knows a job by it. Who has lost the lease changes
+nothing.
 """
 
 import json
@@ -13,12 +14,14 @@ from sqlalchemy.orm import Session
 from backend import queue
 from backend.auth.service import issue_worker_token
 from backend.db import Database
+from backend.launcher import repository as launcher
 from backend.launcher.connect import Connect, Target
-from backend.launcher.jobs import RefusedError, StartingError, Submission, UnreachableError
+from backend.launcher.jobs import JobServer, JobState, RefusedError, StartingError, Submission, UnreachableError
 from backend.models import Attempt, Cluster, Run
 from backend.queue import Lease
 from backend.runs import attempts, repository
 from backend.runs.state import ENDED, LIVE, Status, explain, transition
+from backend.settings import Settings
 from backend.telemetry.notices import append_log
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 
@@ -29,16 +32,16 @@ WAIT_FOR_RAY_S = 0.5
 MAX_BACKOFF_S = 15.0
 
 
-def dispatch(database: Database, connect: Connect, lease: Lease) -> None:
+def dispatch(database: Database, settings: Settings, connect: Connect, lease: Lease) -> None:
     """Does one leased `dispatch`."""
     with database.transaction() as session:
-        loaded = _load(session, lease)
-    if loaded is None:
+        target = _load(session, lease)
+    if target is None:
         return
-    target, submission = loaded
+    submission_id = f"{lease.run_id}-{lease.attempt}"
     try:
         with connect(target, True) as server:
-            server.submit(submission)
+            is_there = _submit_once(database, settings, server, lease, submission_id)
     except StartingError as error:
         _try_later(database, lease, str(error), WAIT_FOR_RAY_S)
     except UnreachableError as error:
@@ -48,11 +51,23 @@ def dispatch(database: Database, connect: Connect, lease: Lease) -> None:
     except RefusedError as error:
         _give_up(database, lease, str(error))
     else:
-        _confirm(database, connect, lease, target, submission.submission_id)
+        if is_there:
+            _confirm(database, connect, lease, target, submission_id)
 
 
-def _load(session: Session, lease: Lease) -> tuple[Target, Submission] | None:
-    """What to submit; None when there is nothing to do, or not yet."""
+def _submit_once(database: Database, settings: Settings, server: JobServer, lease: Lease, submission_id: str) -> bool:
+    """Whether Ray has the job now; False when the lease has passed to somebody else meanwhile."""
+    if server.get(submission_id).state is JobState.MISSING:
+        with database.transaction() as session:
+            submission = _submission(session, settings, lease)
+        if submission is None:
+            return False
+        server.submit(submission)
+    return True
+
+
+def _load(session: Session, lease: Lease) -> Target | None:
+    """Where to submit; None when there is nothing to do, or not yet."""
     run = repository.get_locked(session, lease.run_id)
     if run is None or not queue.is_held(session, lease):
         return None
@@ -61,9 +76,7 @@ def _load(session: Session, lease: Lease) -> tuple[Target, Submission] | None:
     if run.status != Status.DISPATCHING or run.is_stop_requested or lease.attempt != run.current_attempt:
         queue.finish(session, lease)
         return None
-    attempt = repository.get_attempt(session, run.id, run.current_attempt)
-    assert attempt is not None
-    return Target(run.cluster.name, run.cluster.address), _submission(session, run, attempt, run.cluster)
+    return Target(run.cluster.name, run.cluster.address)
 
 
 def _take_place(session: Session, run: Run, lease: Lease) -> bool:
@@ -80,7 +93,17 @@ def _take_place(session: Session, run: Run, lease: Lease) -> bool:
     return False
 
 
-def _submission(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Submission:
+def _submission(session: Session, settings: Settings, lease: Lease) -> Submission | None:
+    """The job, with a new token in place of all that the run had; the lease begins anew."""
+    run = repository.get_locked(session, lease.run_id)
+    attempt = repository.get_attempt(session, lease.run_id, lease.attempt)
+    if run is None or attempt is None or not queue.renew(session, lease, settings.lease_s):
+        return None
+    launcher.retire_worker_tokens(session, run.id, settings.drain_s)
+    return _job(session, run, attempt, run.cluster)
+
+
+def _job(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Submission:
     assignment = WorkerAssignment(
         run_id=run.id,
         run_name=run.name,
@@ -104,7 +127,8 @@ def _try_later(database: Database, lease: Lease, reason: str, delay_s: float) ->
     with database.transaction() as session:
         run = repository.get_locked(session, lease.run_id)
         if run is not None and queue.postpone(session, lease, delay_s, reason):
-            explain(session, run, reason)
+            if run.status == Status.DISPATCHING and not run.is_stop_requested:
+                explain(session, run, reason)
             queue.nudge(session, delay_s)
 
 

@@ -1,13 +1,12 @@
 """What the launcher asks of a cluster's job server. Everything above knows this page only."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 
 class JobState(StrEnum):
-    """Ray's states of a job, and one for a job it does not know."""
+    """Ray's states of a job, one for a job it does not know, and one for a job whose Ray is gone."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -15,6 +14,8 @@ class JobState(StrEnum):
     FAILED = "FAILED"
     STOPPED = "STOPPED"
     MISSING = "MISSING"
+    GONE = "GONE"
+    """This machine's own Ray was shut down, and its jobs with it."""
 
 
 GOING = frozenset({JobState.PENDING, JobState.RUNNING})
@@ -28,7 +29,6 @@ class Job:
     message: str = ""
     exit_code: int | None = None
     """Of the entry command, when it has one."""
-    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class Submission:
 
 class UnreachableError(Exception):
     """The job server gave no usable answer. Nothing follows from that about any job."""
+
+
+class SilentError(UnreachableError):
+    """It gave no answer at all: asking it about something else will go no better."""
 
 
 class NotStartedError(UnreachableError):

@@ -4,15 +4,21 @@ The interface is spoken directly rather than through Ray's client: importing ray
 its client has no time limits and takes its address and token from the process's environment.
 """
 
-from datetime import UTC, datetime
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
 import httpx
 
-from backend.launcher.jobs import Job, JobState, RefusedError, Submission, UnreachableError
+from backend.launcher.jobs import Job, JobState, RefusedError, SilentError, Submission, UnreachableError
 
 MAX_MESSAGE_LENGTH = 300
+MAX_ANSWER_BYTES = 4_000_000
+MAX_LOG_BYTES = 64_000_000
+LOG_TAIL_BYTES = 256_000
 
 
 class RayJobServer:
@@ -20,9 +26,12 @@ class RayJobServer:
 
     def __init__(self, address: str, token: str | None, timeout_s: float) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._address = address
-        # trust_env off: a proxy or a .netrc of this host has no business between the service and its cluster.
-        self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout_s, trust_env=False)
+        self._address, self._timeout_s = address, timeout_s
+        # httpx limits each part of a request: together they stay within the time.
+        limits = httpx.Timeout(timeout_s / 5, read=3 * timeout_s / 5)
+        with self._naming_problems():
+            # trust_env off: a proxy or a .netrc of this host has no business between the service and its cluster.
+            self._http = httpx.Client(base_url=address, headers=headers, timeout=limits, trust_env=False)
 
     def __enter__(self) -> "RayJobServer":
         return self
@@ -40,8 +49,10 @@ class RayJobServer:
         response = self._ask("POST", "/api/jobs/", json=body)
         if response.is_success or self.get(submission.submission_id).state is not JobState.MISSING:
             return
-        reason = response.text.strip().splitlines()[-1][:MAX_MESSAGE_LENGTH] if response.text.strip() else "no reason"
-        if response.status_code == HTTPStatus.BAD_REQUEST:
+        text = response.text.strip()
+        reason = text.splitlines()[-1][:MAX_MESSAGE_LENGTH] if text else f"status {response.status_code}"
+        # Ray answers with a traceback: a 400 of something in between says nothing about the job.
+        if response.status_code == HTTPStatus.BAD_REQUEST and text.startswith("Traceback (most recent call last)"):
             raise RefusedError(f"Ray refuses the job: {reason}")
         raise UnreachableError(f"the job server at {self._address} failed: {reason}")
 
@@ -55,28 +66,61 @@ class RayJobServer:
             self._json(response)
 
     def log_tail(self, submission_id: str, num_lines: int) -> list[str]:
-        response = self._ask("GET", f"/api/jobs/{submission_id}/logs")
-        if self._is_unknown_job(response):
-            return []
-        return str(self._json(response).get("logs", "")).splitlines()[-num_lines:]
+        with self._open("GET", f"/api/jobs/{submission_id}/logs") as (response, chunks):
+            tail, is_cut = b"", False
+            for chunk in chunks(MAX_LOG_BYTES):
+                is_cut = is_cut or len(tail) + len(chunk) > LOG_TAIL_BYTES
+                tail = (tail + chunk)[-LOG_TAIL_BYTES:]
+            if not response.is_success:
+                return []
+        return _lines(tail.decode(errors="replace"), is_cut)[-num_lines:]
 
     def version(self) -> str:
         return str(self._json(self._ask("GET", "/api/version")).get("ray_version", "unknown"))
 
     def resources(self) -> dict[str, tuple[float, float]]:
         status = self._json(self._ask("GET", "/api/cluster_status"))
-        report = ((status.get("data") or {}).get("clusterStatus") or {}).get("loadMetricsReport") or {}
-        usage = report.get("usage") or {}
-        return {name: (float(pair[0]), float(pair[1])) for name, pair in usage.items() if not name.startswith("node:")}
+        try:
+            usage = status["data"]["clusterStatus"]["loadMetricsReport"]["usage"]
+            return {
+                name: (float(used), float(total))
+                for name, (used, total) in usage.items()
+                if not name.startswith("node:")
+            }
+        except (AttributeError, KeyError, TypeError, ValueError):  # another version of Ray, or not yet known
+            return {}
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        try:
-            response = self._http.request(method, path, **arguments)
-        except httpx.HTTPError as error:
-            raise UnreachableError(f"no answer from {self._address} ({str(error) or type(error).__name__})") from error
+        with self._open(method, path, **arguments) as (response, chunks):
+            content = b"".join(chunks(MAX_ANSWER_BYTES))
         if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise UnreachableError(f"{self._address} refuses the service's token: set FOREDECK_RAY_TOKEN to Ray's")
-        return response
+        return httpx.Response(response.status_code, content=content)
+
+    @contextmanager
+    def _open(self, method: str, path: str, **arguments: Any) -> Iterator[tuple[httpx.Response, Any]]:
+        """An answer and its body in pieces, which end with an error where they take too long or become too many."""
+        deadline = time.monotonic() + self._timeout_s
+
+        def chunks(max_bytes: int) -> Iterator[bytes]:
+            num_bytes = 0
+            for chunk in response.iter_bytes():
+                num_bytes += len(chunk)
+                if num_bytes > max_bytes:
+                    raise UnreachableError(f"{self._address} answers with more than {max_bytes} bytes")
+                if time.monotonic() > deadline:
+                    raise SilentError(f"no whole answer from {self._address} within {self._timeout_s:.0f} s")
+                yield chunk
+
+        with self._naming_problems(), self._http.stream(method, path, **arguments) as response:
+            yield response, chunks
+
+    @contextmanager
+    def _naming_problems(self) -> Iterator[None]:
+        try:
+            yield
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise SilentError(f"no answer from {self._address} ({str(error) or type(error).__name__})") from error
 
     def _is_unknown_job(self, response: httpx.Response) -> bool:
         """Ray's own words, for a 404 of something in between must not pass for a dead job."""
@@ -99,10 +143,19 @@ def _parse(body: dict[str, Any]) -> Job:
         state = JobState(body["status"])
     except (KeyError, ValueError) as error:
         raise UnreachableError(f"the job server tells no known status: {body.get('status')!r}") from error
-    ended_ms = body.get("end_time")
+    exit_code = body.get("driver_exit_code")
     return Job(
         state,
         message=str(body.get("message") or "").partition("\n")[0][:MAX_MESSAGE_LENGTH],
-        exit_code=body.get("driver_exit_code"),
-        ended_at=datetime.fromtimestamp(ended_ms / 1000, UTC) if ended_ms else None,
+        exit_code=exit_code if isinstance(exit_code, int) else None,
     )
+
+
+def _lines(answer: str, is_cut: bool) -> list[str]:
+    """The log's lines from Ray's answer `{"logs": "..."}`, or from its end, where the first line is not whole."""
+    if is_cut:
+        answer = '{"logs": "' + answer.partition("\\n")[2]
+    try:
+        return str(json.loads(answer)["logs"]).splitlines()
+    except (KeyError, TypeError, ValueError):
+        return []

@@ -2,18 +2,19 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
 from backend.db import Database
 from backend.launcher import repository
-from backend.launcher.connect import Connect, Target
+from backend.launcher.connect import Connect
 from backend.launcher.jobs import Job, JobState, NotStartedError, UnreachableError
 from backend.launcher.repository import LiveRun
 from backend.launcher.verdict import Action, Look, Verdict, judge
+from backend.models import Run
 from backend.runs import attempts
 from backend.runs import repository as runs
 from backend.runs.state import Status, explain, transition
@@ -31,36 +32,50 @@ class _Answer:
 
     job: Job | None
     problem: str = ""
-    log_tail: Sequence[str] = ()
 
 
 def look_at_live_runs(database: Database, settings: Settings, connect: Connect) -> None:
     """One round."""
     with database.transaction() as session:
         live = repository.list_live(session)
-    unreachable: dict[Target, str] = {}
     for run in live:
-        answer = _ask(connect, run, unreachable)
-        verdict = judge(_look(run, answer, settings))
-        if verdict.action is not Action.KEEP or verdict.reason:
-            with database.transaction() as session:
-                _apply(session, run, verdict, answer)
+        try:
+            _look_at(database, settings, connect, run)
+        except Exception:  # one run that cannot be judged must not keep the others waiting
+            logger.exception("looking at a run failed", extra={"run_id": str(run.id)})
 
 
-def _ask(connect: Connect, run: LiveRun, unreachable: dict[Target, str]) -> _Answer:
-    """Asks about one job; a cluster that did not answer about one is not asked about the next."""
-    if run.target in unreachable:
-        return _Answer(None, unreachable[run.target])
+def _look_at(database: Database, settings: Settings, connect: Connect, run: LiveRun) -> None:
+    verdict = judge(_look(run, _ask(connect, run), settings))
+    if verdict.action is Action.END_JOB:
+        _end_job(connect, run)
+    elif verdict.action is not Action.KEEP or verdict.reason:
+        log_tail = _log_tail(connect, run) if verdict.action is Action.BURY else ()
+        with database.transaction() as session:
+            _apply(session, run, verdict, log_tail)
+
+
+def _ask(connect: Connect, run: LiveRun) -> _Answer:
     try:
         with connect(run.target, False) as server:
-            job = server.get(run.submission_id)
-            is_dead = job.state in {JobState.FAILED, JobState.STOPPED, JobState.SUCCEEDED}
-            return _Answer(job, log_tail=server.log_tail(run.submission_id, NUM_LOG_LINES) if is_dead else ())
+            return _Answer(server.get(run.submission_id))
     except NotStartedError:
-        return _Answer(Job(JobState.MISSING))
+        return _Answer(Job(JobState.GONE))
     except UnreachableError as error:
-        unreachable[run.target] = str(error)
         return _Answer(None, str(error))
+
+
+def _log_tail(connect: Connect, run: LiveRun) -> Sequence[str]:
+    """The end of the job's output. Perhaps it died with its node: what is known of the job counts without it, and what
+    is known of the cluster, too."""
+    with suppress(UnreachableError), connect(run.target, False) as server, suppress(UnreachableError):
+        return server.log_tail(run.submission_id, NUM_LOG_LINES)
+    return ()
+
+
+def _end_job(connect: Connect, run: LiveRun) -> None:
+    with suppress(UnreachableError), connect(run.target, False) as server:
+        server.stop(run.submission_id)
 
 
 def _look(run: LiveRun, answer: _Answer, settings: Settings) -> Look:
@@ -69,33 +84,40 @@ def _look(run: LiveRun, answer: _Answer, settings: Settings) -> Look:
         silent_s=run.silent_s,
         job=answer.job,
         problem=answer.problem,
-        now=datetime.now(UTC),
+        has_last_word=run.has_last_word,
+        ended_s=run.ended_s,
         heartbeat_timeout_s=settings.heartbeat_timeout_s,
         finish_grace_s=settings.finish_grace_s,
         api_url=run.api_url,
     )
 
 
-def _apply(session: Session, seen: LiveRun, verdict: Verdict, answer: _Answer) -> None:
+def _apply(session: Session, seen: LiveRun, verdict: Verdict, log_tail: Sequence[str]) -> None:
     """Unless the run has moved on since it was looked at."""
     run = runs.get_locked(session, seen.id)
     if run is None or (run.status, run.current_attempt) != (seen.status, seen.attempt):
         return
     match verdict.action:
         case Action.KEEP:
-            if not run.is_stop_requested:
-                explain(session, run, verdict.reason)
+            _explain(session, run, verdict)
+        case Action.AWAIT:
+            repository.note_end(session, run.id, run.current_attempt)
+            _explain(session, run, verdict)
         case Action.FOUND:
             transition(session, run, Status.RUNNING, verdict.reason)
         case Action.LOSE:
             if repository.is_still_silent(session, run.id, seen.silent_s):
                 transition(session, run, Status.LOST, verdict.reason)
         case Action.BURY:
-            _store_log(session, run.id, run.current_attempt, answer.log_tail)
+            _store_log(session, run.id, run.current_attempt, log_tail)
             attempts.judge_dead(session, run, verdict.reason)
-        case Action.FAIL:
-            _store_log(session, run.id, run.current_attempt, answer.log_tail)
-            attempts.judge_silent_end(session, run, verdict.reason)
+        case Action.RESUME:
+            attempts.interrupt(session, run, verdict.reason)
+
+
+def _explain(session: Session, run: Run, verdict: Verdict) -> None:
+    if not run.is_stop_requested:
+        explain(session, run, verdict.reason)
 
 
 def _store_log(session: Session, run_id: UUID, attempt: int, lines: Sequence[str]) -> None:

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import delete, exists, extract, func, select
+from sqlalchemy import Float, delete, exists, extract, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.launcher.connect import Target
 from backend.models import ApiToken, Attempt, Cluster, Outbox, Run
 from backend.runs.state import LIVE, Status
+
+_SILENT_S = extract("epoch", func.now() - func.coalesce(Run.last_heartbeat_at, Attempt.created_at)).cast(Float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,10 @@ class LiveRun:
     attempt: int
     submission_id: str
     silent_s: float
+    has_last_word: bool
+    """The attempt's outcome is known."""
+    ended_s: float | None
+    """Since the attempt's end was noticed."""
     target: Target
     api_url: str
 
@@ -28,14 +34,15 @@ class LiveRun:
 def list_live(session: Session) -> list[LiveRun]:
     """Runs that hold a place, except those whose job is still to be submitted."""
     is_unsubmitted = exists().where(Outbox.run_id == Run.id, Outbox.kind == "dispatch")
-    last_word = func.coalesce(Run.last_heartbeat_at, Attempt.created_at)
     statement = (
         select(
             Run.id,
             Run.status,
             Attempt.number,
             Attempt.submission_id,
-            extract("epoch", func.now() - last_word),
+            _SILENT_S,
+            Attempt.outcome.is_not(None),
+            extract("epoch", func.now() - Attempt.ended_at).cast(Float),
             Cluster.name,
             Cluster.address,
             Cluster.api_url,
@@ -46,8 +53,10 @@ def list_live(session: Session) -> list[LiveRun]:
         .order_by(Cluster.name, Run.created_at)
     )
     return [
-        LiveRun(id_, Status(status), number, submission_id, float(silent_s), Target(name, address), api_url)
-        for id_, status, number, submission_id, silent_s, name, address, api_url in session.execute(statement)
+        LiveRun(id_, Status(status), number, submission_id, silent_s, has_last_word, ended_s, Target(*place), api_url)
+        for id_, status, number, submission_id, silent_s, has_last_word, ended_s, *place, api_url in session.execute(
+            statement
+        )
     ]
 
 
@@ -57,8 +66,33 @@ def is_still_silent(session: Session, run_id: UUID, silent_s: float) -> bool:
     return session.scalar(select(Run.id).where(Run.id == run_id, is_old)) is not None
 
 
+def get_silent_s(session: Session, run_id: UUID) -> float:
+    """Since the last word of the current attempt's worker, or since the attempt began."""
+    statement = (
+        select(_SILENT_S)
+        .join(Attempt, (Attempt.run_id == Run.id) & (Attempt.number == Run.current_attempt))
+        .where(Run.id == run_id)
+    )
+    return float(session.scalars(statement).one())
+
+
+def note_end(session: Session, run_id: UUID, number: int) -> None:
+    """The attempt's job is over from now on, although nobody knows yet with what result."""
+    is_it = (Attempt.run_id == run_id) & (Attempt.number == number) & Attempt.ended_at.is_(None)
+    session.execute(update(Attempt).where(is_it).values(ended_at=func.now()))
+
+
+def retire_worker_tokens(session: Session, run_id: UUID, within_s: float) -> None:
+    """The run's worker tokens so far expire: a new one takes their place."""
+    expires_at = func.now() + timedelta(seconds=within_s)
+    is_old = (ApiToken.run_id == run_id) & ApiToken.expires_at.is_(None)
+    statement = update(ApiToken).where(is_old).values(expires_at=expires_at)
+    session.execute(statement, execution_options={"synchronize_session": False})
+
+
 def delete_worker_tokens(session: Session, ended_for_s: float) -> None:
-    """Those of runs that ended so long ago that nothing can be left to deliver."""
+    """Those that have expired, and those of runs that ended so long ago that nothing can be left to deliver."""
     ended = select(Run.id).where(Run.ended_at < func.now() - timedelta(seconds=ended_for_s))
-    statement = delete(ApiToken).where(ApiToken.run_id.in_(ended))
+    is_over = ApiToken.run_id.in_(ended) | (ApiToken.run_id.is_not(None) & (ApiToken.expires_at < func.now()))
+    statement = delete(ApiToken).where(is_over)
     session.execute(statement, execution_options={"synchronize_session": False})

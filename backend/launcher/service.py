@@ -1,12 +1,13 @@
 """The launcher's three verbs. Each can be called at any time, from any process, at once with others."""
 
 import logging
+import time
 
 from backend import queue
 from backend.auth import repository as auth
 from backend.db import Database
 from backend.launcher import repository
-from backend.launcher.connect import Connect, connector
+from backend.launcher.connect import Connect, connector, remembering
 from backend.launcher.dispatch import dispatch
 from backend.launcher.reconcile import look_at_live_runs
 from backend.launcher.stop import stop
@@ -16,23 +17,27 @@ from backend.telemetry import service as telemetry
 logger = logging.getLogger(__name__)
 
 TRIM_INTERVAL_S = 300.0
+MAX_WORK = 200
+MAX_WORK_S = 20.0
+"""So that a round with many rows, or slow clusters, does not keep the next look at live runs waiting."""
 
 
 def work_off(database: Database, settings: Settings, connect: Connect | None = None) -> int:
-    """Does all work that is due now; how much it was."""
-    connect = connect or connector(settings)
-    num_done = 0
-    while True:
+    """Does the work that is due now, or as much as one call may; how much it was. The rest is found by the next."""
+    connect = connect or remembering(connector(settings))
+    deadline, num_done = time.monotonic() + MAX_WORK_S, 0
+    while num_done < MAX_WORK and time.monotonic() < deadline:
         with database.transaction() as session:
             lease = queue.claim(session, settings.lease_s)
         if lease is None:
-            return num_done
+            break
         work = dispatch if lease.kind == "dispatch" else stop
         try:
-            work(database, connect, lease)
+            work(database, settings, connect, lease)
         except Exception:  # one bad row must not keep the others waiting; its lease runs out, and it is tried again
             logger.exception("work failed", extra={"kind": lease.kind, "run_id": str(lease.run_id)})
         num_done += 1
+    return num_done
 
 
 def reconcile(database: Database, settings: Settings, at_least_s: float, connect: Connect | None = None) -> bool:
@@ -40,8 +45,7 @@ def reconcile(database: Database, settings: Settings, at_least_s: float, connect
     with database.transaction() as session:
         if not queue.begin_periodic(session, "reconcile", at_least_s):
             return False
-    connect = connect or connector(settings)
-    work_off(database, settings, connect)
+    connect = remembering(connect or connector(settings))
     look_at_live_runs(database, settings, connect)
     work_off(database, settings, connect)
     trim(database, settings)

@@ -1,7 +1,6 @@
 """What follows from a run's silence and from what Ray says about its job. Pure rules: no clock, no database, no Ray."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum, auto
 
 from backend.launcher.jobs import Job, JobState
@@ -15,10 +14,14 @@ class Action(Enum):
     """A lost run reports again."""
     LOSE = auto()
     """Nobody knows what became of it."""
+    AWAIT = auto()
+    """The job has just been seen to have ended well: its last word may be on its way."""
+    END_JOB = auto()
+    """The worker has said its last word, but its job goes on and is silent."""
     BURY = auto()
-    """The job is over without a last word: a new attempt, or the end."""
-    FAIL = auto()
-    """The job is over and a new attempt would not help."""
+    """The job is over and the run is not: a new attempt, or the end."""
+    RESUME = auto()
+    """The job went down with this machine's own Ray: a new attempt, whatever came before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,10 @@ class Look:
     """None when the cluster did not answer."""
     problem: str
     """Why it did not."""
-    now: datetime
+    has_last_word: bool
+    """The attempt's outcome is known, and the run goes on."""
+    ended_s: float | None
+    """Since the job was first seen to have ended without a last word."""
     heartbeat_timeout_s: float
     finish_grace_s: float
     api_url: str
@@ -56,7 +62,9 @@ def judge(look: Look) -> Verdict:
         case JobState.PENDING | JobState.RUNNING:
             return _going(look, look.job)
         case JobState.SUCCEEDED:
-            return _succeeded(look, look.job)
+            return _succeeded(look)
+        case JobState.GONE:
+            return Verdict(Action.RESUME, "Ray was shut down on this machine.")
         case JobState.FAILED | JobState.STOPPED | JobState.MISSING:
             return Verdict(Action.BURY, _why_dead(look.job))
 
@@ -69,6 +77,8 @@ def _unanswered(look: Look) -> Verdict:
 
 
 def _going(look: Look, job: Job) -> Verdict:
+    if look.has_last_word:
+        return Verdict(Action.END_JOB if look.is_silent else Action.KEEP)
     if not look.is_silent:
         return Verdict(Action.FOUND, "Worker is back.") if look.status is Status.LOST else Verdict(Action.KEEP)
     if look.status is Status.RUNNING:
@@ -82,11 +92,12 @@ def _going(look: Look, job: Job) -> Verdict:
     )
 
 
-def _succeeded(look: Look, job: Job) -> Verdict:
-    ended_s = look.silent_s if job.ended_at is None else (look.now - job.ended_at).total_seconds()
-    if ended_s <= look.finish_grace_s:
-        return Verdict(Action.KEEP, "The Ray job has ended well. Waiting for its last events.")
-    return Verdict(Action.FAIL, f"The Ray job ended well {ended_s:.0f} s ago, but its last events never came.")
+def _succeeded(look: Look) -> Verdict:
+    if look.has_last_word:
+        return Verdict(Action.BURY, "The Ray job has ended.")
+    if look.ended_s is None or look.ended_s <= look.finish_grace_s:
+        return Verdict(Action.AWAIT, "The Ray job has ended well. Waiting for its last events.")
+    return Verdict(Action.BURY, f"The Ray job ended well {look.ended_s:.0f} s ago, but its last events never came.")
 
 
 def _why_dead(job: Job) -> str:

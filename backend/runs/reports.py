@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from backend.models import Attempt, Run
 from backend.runs import repository
-from backend.runs.attempts import close_attempt, start_next
-from backend.runs.state import ENDED, Status, announce, transition
+from backend.runs.attempts import close_attempt
+from backend.runs.state import ENDED, Status, announce, explain, transition
 
 _AWAITS_WORKER = frozenset({Status.DISPATCHING, Status.LOST})
 
@@ -57,8 +57,11 @@ def record_heartbeat(
 def record_checkpoint(session: Session, run_id: UUID, attempt: int, step: int) -> None:
     """A checkpoint is complete on the cluster's storage; also one of a replaced attempt can be resumed from."""
     run = repository.get_locked(session, run_id)
-    if run is not None and 1 <= attempt <= run.current_attempt:
-        run.last_checkpoint_step = max(step, run.last_checkpoint_step or 0)
+    row = repository.get_attempt(session, run_id, attempt)
+    if run is None or row is None:
+        return
+    if run.last_checkpoint_step is None or step > run.last_checkpoint_step:
+        run.last_checkpoint_step = row.last_checkpoint_step = step
 
 
 def record_finished(
@@ -69,20 +72,27 @@ def record_finished(
     is_retryable: bool,
     error: str | None,
 ) -> None:
-    """The attempt's last word. Of the current attempt it ends the run, unless a new attempt could do better."""
+    """The attempt's last word. Of the current attempt it ends the run, unless a new attempt could do better.
+
+    A new one waits until the reconciler finds the job over: until then the old one may hold its GPUs, and only Ray
+    knows whether it went down itself.
+    """
     run, row = _load(session, run_id, attempt)
-    if row is None:
+    if row is None or row.outcome is not None:
         return
+    is_wanted = run is None or run.is_stop_requested
+    if outcome == "stopped" and not is_wanted:
+        error = error or "The cluster asked the worker to end."
     close_attempt(row, outcome, error)
     if run is None:
         return
     run.last_heartbeat_at = func.now()
     if outcome == "succeeded":
         transition(session, run, Status.SUCCEEDED, "All steps are done.")
-    elif outcome == "stopped":
+    elif outcome == "stopped" and is_wanted:
         transition(session, run, Status.STOPPED, f"Stopped at step {run.step}.")
-    elif is_retryable and not run.is_stop_requested:
-        start_next(session, run, error or "The worker failed.")
+    elif outcome == "stopped" or is_retryable:
+        explain(session, run, f"{(error or 'The worker failed').rstrip('.')}. A new attempt follows.")
     else:
         transition(session, run, Status.FAILED, error or "The worker failed without saying why.")
 

@@ -45,6 +45,19 @@ def get_attempt(session: Session, run_id: UUID, number: int) -> Attempt | None:
     return session.get(Attempt, (run_id, number))
 
 
+def count_counted_attempts(session: Session, run_id: UUID) -> int:
+    """Attempts that count against max_attempts: they crashed or failed and brought no new checkpoint."""
+    counts = Attempt.outcome.in_(["crashed", "failed"]) & Attempt.last_checkpoint_step.is_(None)
+    return session.scalars(select(func.count()).where(Attempt.run_id == run_id, counts)).one()
+
+
+def count_latest_vain_attempts(session: Session, run_id: UUID) -> int:
+    """How many attempts in a row, up to the newest, brought no new checkpoint."""
+    brought = (Attempt.run_id == run_id) & Attempt.last_checkpoint_step.is_not(None)
+    last_good = select(func.coalesce(func.max(Attempt.number), 0)).where(brought).scalar_subquery()
+    return session.scalars(select(func.count()).where(Attempt.run_id == run_id, Attempt.number > last_good)).one()
+
+
 def insert_attempt(session: Session, run: Run, number: int) -> None:
     session.execute(
         insert(Attempt).values(

@@ -45,7 +45,8 @@ class RunCreate(Request):
     cluster: ClusterName = "local"
     """Name of the cluster that carries it."""
     max_attempts: int = Field(3, ge=1, le=20)
-    """How often it is started at most, each time from its last checkpoint."""
+    """The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
+    those that the cluster ended in good order, do not count."""
     cloned_from_id: UUID | None = None
     """The run whose configuration this one started from."""
 
@@ -82,6 +83,8 @@ class AttemptRead(Schema):
     error: str | None
     resumed_from_step: int | None
     """Step of the checkpoint it went on from."""
+    last_checkpoint_step: int | None
+    """Of its own checkpoints; null when it has brought none beyond those of earlier attempts."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

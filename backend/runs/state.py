@@ -60,14 +60,14 @@ def transition(session: Session, run: Run, to: Status, reason: str) -> None:
     current = Status(run.status)
     if to not in TRANSITIONS[current]:
         raise TransitionError(f"run {run.id} cannot go from {current} to {to}")
+    if to in ENDED:  # first of all, while it still waits itself: so everybody locks the waiting in the same order
+        queue.wake_waiting(session, run.cluster_id)
     run.status = to
     if to is Status.RUNNING and run.started_at is None:
         run.started_at = func.now()
     if to in ENDED:
         run.ended_at = func.now()
         queue.forget(session, run.id)
-    if current in LIVE and to in ENDED:
-        queue.wake_waiting(session, run.cluster_id)
     append_log(session, run.id, run.current_attempt, _LEVELS.get(to, "info"), reason)
     _write_reason(session, run, reason)
 

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -21,9 +20,11 @@ class Cluster:
         self.jobs, self.submissions, self.stopped, self.logs = {}, {}, [], {}
         self.problem, self.refusal, self.num_submits = None, None, 0
         self.is_answer_lost = False
+        self.log_problem, self.num_asked = None, 0
         self.on_submit = lambda: None
 
     def connect(self, target, wake):
+        self.num_asked += 1
         self._answer()
         return nullcontext(self)
 
@@ -51,10 +52,12 @@ class Cluster:
             self.jobs[submission_id] = Job(JobState.STOPPED)
 
     def log_tail(self, submission_id, num_lines):
+        if self.log_problem:
+            raise self.log_problem
         return self.logs.get(submission_id, [])[-num_lines:]
 
     def end(self, submission_id, state=JobState.FAILED, **fields):
-        self.jobs[submission_id] = Job(state, ended_at=datetime.now(UTC), **fields)
+        self.jobs[submission_id] = Job(state, **fields)
 
     def assignment(self, submission_id):
         environment = self.submissions[submission_id].environment

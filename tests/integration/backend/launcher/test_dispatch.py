@@ -109,7 +109,7 @@ def test_a_lost_answer_makes_no_second_job(launch, control, cluster):
     cluster.is_answer_lost = False
     control.all_due()
     control.work()
-    assert (cluster.num_submits, list(cluster.jobs)) == (2, [f"{run_id}-1"])
+    assert (cluster.num_submits, list(cluster.jobs)) == (1, [f"{run_id}-1"])
     assert control.run(run_id)["status_reason"].startswith("Ray has the job.")
 
 
@@ -148,7 +148,7 @@ def test_who_has_lost_the_lease_changes_nothing(launch, control, cluster, databa
 
     cluster.on_submit = overtake
     before = len(control.log(run_id))
-    dispatch(database, cluster.connect, slow)
+    dispatch(database, settings, cluster.connect, slow)
     submitted = [line for line in control.log(run_id)[before:] if "is submitted" in line[2]]
     assert (len(submitted), len(cluster.jobs), control.run(run_id)["current_attempt"]) == (1, 1, 1)
 

@@ -13,7 +13,7 @@ from backend.embedded.home import Home
 from backend.embedded.ports import Ports, free_port, is_free
 from backend.embedded.ray import RayService
 from backend.launcher.connect import Target, connector
-from backend.launcher.jobs import JobState, NotStartedError, StartingError, Submission, UnreachableError
+from backend.launcher.jobs import GOING, JobState, NotStartedError, StartingError, Submission, UnreachableError
 from backend.launcher.ray_jobs import RayJobServer
 from backend.main import create_app
 from backend.settings import REPOSITORY
@@ -139,7 +139,7 @@ def test_what_ray_says_about_jobs(ray, settings):
         quick = Submission("quick-1", "echo one; echo two; exit 0", {"A": "b"}, {"run": "x"})
         server.submit(quick)
         server.submit(quick)  # as after a lost answer: nothing happens
-        job = wait_for(lambda: server.get("quick-1"), lambda job: job.state is not JobState.PENDING and job.ended_at)
+        job = wait_for(lambda: server.get("quick-1"), lambda job: job.state not in GOING)
         assert (job.state, job.exit_code) == (JobState.SUCCEEDED, 0)
         assert {"one", "two"} <= set(server.log_tail("quick-1", 10))
         assert len(server.log_tail("quick-1", 1)) == 1

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from backend.launcher.jobs import Job, JobState, NotStartedError, UnreachableError
+from backend.launcher.jobs import Job, JobState, NotStartedError, SilentError, UnreachableError
 from backend.launcher.service import reconcile
 
 
@@ -46,7 +46,6 @@ def test_a_dead_job_is_noticed_at_once_and_goes_on_from_its_checkpoint(running, 
     control.reconcile()
     run = control.run(running)
     assert (run["status"], run["current_attempt"]) == ("dispatching", 2)
-    assert f"{running}-2" in cluster.jobs
     assert [attempt["outcome"] for attempt in run["attempts"]] == ["crashed", None]
     log = control.log(running)
     assert ("ray/0", "error", "Killed") in log
@@ -56,10 +55,144 @@ def test_a_dead_job_is_noticed_at_once_and_goes_on_from_its_checkpoint(running, 
     assert control.run(running)["status_reason"] == "Attempt 2 runs, resumed from step 20."
 
 
+def test_a_log_that_cannot_be_read_does_not_keep_the_dead_alive(running, launch, control, cluster):
+    """The node is gone, and the log with it: what Ray knows of the job counts."""
+    control.sql("UPDATE cluster SET max_concurrent_runs = 2")
+    younger = launch()["id"]
+    control.work()
+    cluster.end(f"{running}-1", exit_code=1)
+    cluster.end(f"{younger}-1", exit_code=1)
+    cluster.log_problem = SilentError("the job server answers 500")
+    control.reconcile()
+    assert [control.run(run_id)["current_attempt"] for run_id in (running, younger)] == [2, 2]
+
+
+def test_the_log_is_read_only_when_the_job_is_to_be_buried(running, control, cluster):
+    cluster.log_problem = AssertionError("nobody needs the log")
+    cluster.end(f"{running}-1", JobState.SUCCEEDED)
+    control.reconcile()
+    assert control.run(running)["status_reason"] == "The Ray job has ended well. Waiting for its last events."
+
+
+def test_one_run_that_cannot_be_judged_does_not_keep_the_others_waiting(running, launch, control, cluster, caplog):
+    control.sql("UPDATE cluster SET max_concurrent_runs = 2")
+    younger = launch()["id"]
+    control.work()
+    ask = cluster.get
+
+    def answer(submission_id):
+        if submission_id == f"{running}-1":
+            raise ZeroDivisionError
+        return ask(submission_id)
+
+    cluster.get = answer
+    cluster.end(f"{younger}-1", exit_code=1)
+    control.reconcile()
+    assert [control.run(run_id)["current_attempt"] for run_id in (running, younger)] == [1, 2]
+    assert "looking at a run failed" in caplog.text
+
+
+def test_a_cluster_that_gives_no_answer_is_asked_once_a_round(running, launch, control, cluster):
+    control.sql("UPDATE cluster SET max_concurrent_runs = 3")
+    for _ in range(2):
+        launch()
+    cluster.problem, cluster.num_asked = SilentError("no answer"), 0
+    control.reconcile()
+    assert cluster.num_asked == 1
+    control.reconcile()
+    assert cluster.num_asked == 2
+
+
 def test_a_job_that_ray_forgot_gets_a_new_attempt(running, control, cluster):
     cluster.jobs.clear()
     control.reconcile()
+    control.all_due()
+    control.work()
     assert list(cluster.jobs) == [f"{running}-2"]
+
+
+def test_the_next_attempt_waits_the_longer_the_more_came_to_nothing(running, control, cluster):
+    waits = []
+    for number in range(1, 6):
+        cluster.end(f"{running}-{number}", exit_code=1)
+        if number == 4:
+            control.report("checkpoint", running, number, 7)
+        control.sql("UPDATE run SET max_attempts = 20")
+        control.reconcile()
+        assert control.work() == 0
+        waits += control.sql("SELECT round(extract(epoch FROM due_at - now()))::int FROM outbox")[0]
+        control.all_due()
+        control.work()
+    expected = [5, 30, 120, 5, 5]
+    assert all(abs(wait - due) <= 2 for wait, due in zip(waits, expected, strict=True)), waits
+
+
+def test_attempts_that_brought_a_checkpoint_do_not_count(launch, control, cluster):
+    run_id = launch(max_attempts=1)["id"]
+    control.work()
+    for number in range(1, 5):
+        control.report("started", run_id, number, None)
+        control.report("checkpoint", run_id, number, 10 * number)
+        cluster.end(f"{run_id}-{number}", exit_code=1)
+        control.reconcile()
+        control.all_due()
+        control.work()
+    run = control.run(run_id)
+    assert (run["status"], run["current_attempt"]) == ("dispatching", 5)
+    assert [attempt["last_checkpoint_step"] for attempt in run["attempts"]] == [10, 20, 30, 40, None]
+    control.report("checkpoint", run_id, 5, 40)  # which is not new
+    cluster.end(f"{run_id}-5", exit_code=1)
+    control.reconcile()
+    assert control.status(run_id) == "failed"
+
+
+@pytest.mark.parametrize(
+    "last_word", [None, ("failed", True, "Rollout engine 0's process died."), ("stopped", False, None)]
+)
+def test_a_run_outlives_any_number_of_shutdowns_of_this_machines_ray(launch, control, cluster, last_word):
+    """As at `foredeck down` and `foredeck up`: what its worker still says in its fall is nothing to count."""
+    run_id = launch(max_attempts=1)["id"]
+    control.work()
+    for number in range(1, 6):
+        control.report("started", run_id, number, None)
+        if last_word:
+            control.report("finished", run_id, number, *last_word)
+        cluster.jobs.clear()
+        cluster.problem = NotStartedError("Ray has not been started on this machine")
+        control.reconcile()
+        cluster.problem = None
+        control.all_due()
+        control.work()
+        assert f"{run_id}-{number + 1}" in cluster.jobs
+    assert {attempt["outcome"] for attempt in control.run(run_id)["attempts"][:-1]} == {"stopped"}
+
+
+def test_a_worker_that_the_cluster_ends_is_followed_by_an_attempt(launch, control, cluster):
+    run_id = launch(max_attempts=1)["id"]
+    control.work()
+    control.report("started", run_id, 1, None)
+    control.report("finished", run_id, 1, "stopped", False, None)
+    run = control.run(run_id)
+    assert (run["status"], run["status_reason"]) == (
+        "running",
+        "The cluster asked the worker to end. A new attempt follows.",
+    )
+    control.reconcile()
+    assert control.run(run_id)["current_attempt"] == 1  # its job still goes on
+    cluster.end(f"{run_id}-1", JobState.SUCCEEDED)
+    control.reconcile()
+    run = control.run(run_id)
+    assert (run["status"], run["current_attempt"], run["attempts"][0]["outcome"]) == ("dispatching", 2, "stopped")
+
+
+def test_a_job_that_does_not_end_after_its_last_word_is_ended(running, control, cluster):
+    control.report("finished", running, 1, "failed", True, "an actor was lost")
+    control.pass_time(running, 40)
+    control.reconcile()
+    assert (cluster.stopped, control.run(running)["current_attempt"]) == ([f"{running}-1"], 1)
+    control.reconcile()
+    run = control.run(running)
+    assert (run["current_attempt"], run["attempts"][0]["outcome"]) == (2, "failed")
 
 
 def test_a_ray_that_was_shut_down_is_started_again_for_the_run(running, control, cluster):
@@ -86,9 +219,13 @@ def test_after_the_last_attempt_the_run_has_failed(launch, control, cluster):
     for number in (1, 2):
         cluster.end(f"{run_id}-{number}", exit_code=1)
         control.reconcile()
+        control.all_due()
+        control.work()
     run = control.run(run_id)
     assert (run["status"], run["is_ended"], run["current_attempt"]) == ("failed", True, 2)
-    assert run["status_reason"] == "The worker's process ended with exit code 1. It was the last of 2 attempts."
+    assert run["status_reason"] == (
+        "The worker's process ended with exit code 1. It was the last of 2 attempts without a new checkpoint."
+    )
 
 
 def test_a_job_that_ended_well_gets_time_for_its_last_events(running, control, cluster, settings):
@@ -100,12 +237,17 @@ def test_a_job_that_ended_well_gets_time_for_its_last_events(running, control, c
     assert control.status(running) == "succeeded"
 
 
-def test_without_them_it_has_failed(running, control, cluster):
+def test_without_them_a_new_attempt_delivers_what_is_left(running, control, cluster):
+    """Whoever was away for long, counts from the moment of seeing it."""
     cluster.jobs[f"{running}-1"] = Job(JobState.SUCCEEDED)
-    control.pass_time(running, 61)
+    control.pass_time(running, 10_000)
+    control.reconcile()
+    control.reconcile()
+    assert control.run(running)["current_attempt"] == 1
+    control.sql("UPDATE attempt SET ended_at = ended_at - interval '61 seconds'")
     control.reconcile()
     run = control.run(running)
-    assert (run["status"], run["current_attempt"]) == ("failed", 1)
+    assert (run["status"], run["current_attempt"]) == ("dispatching", 2)
     assert "its last events never came" in run["status_reason"]
 
 

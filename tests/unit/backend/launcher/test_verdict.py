@@ -1,5 +1,3 @@
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,16 +6,15 @@ from backend.launcher.jobs import GOING, Job, JobState
 from backend.launcher.verdict import Action, Look, judge
 from backend.runs.state import LIVE, Status
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-
-def look(status=Status.RUNNING, silent_s=1.0, job=None, problem=""):
+def look(status=Status.RUNNING, silent_s=1.0, job=None, problem="", has_last_word=False, ended_s=None):
     return Look(
         status=status,
         silent_s=silent_s,
         job=job,
         problem=problem,
-        now=NOW,
+        has_last_word=has_last_word,
+        ended_s=ended_s,
         heartbeat_timeout_s=30,
         finish_grace_s=60,
         api_url="http://api",
@@ -40,6 +37,7 @@ FRESH, SILENT = 1.0, 40.0
         *((status, FRESH, JobState.FAILED, Action.BURY) for status in sorted(LIVE)),
         *((status, SILENT, JobState.STOPPED, Action.BURY) for status in sorted(LIVE)),
         *((status, FRESH, JobState.MISSING, Action.BURY) for status in sorted(LIVE)),
+        *((status, FRESH, JobState.GONE, Action.RESUME) for status in sorted(LIVE)),
     ],
 )
 def test_what_follows(status, silent_s, state, action):
@@ -51,10 +49,25 @@ def test_the_worker_that_never_reports_is_explained():
     assert reason == "The Ray job runs, but its worker has not reached http://api for 40 s."
 
 
-@pytest.mark.parametrize(("seconds", "action"), [(0, Action.KEEP), (60, Action.KEEP), (61, Action.FAIL)])
-def test_a_job_that_ended_well_has_a_grace(seconds, action):
-    job = Job(JobState.SUCCEEDED, ended_at=NOW - timedelta(seconds=seconds))
-    assert judge(look(Status.RUNNING, 1000, job)).action is action
+@pytest.mark.parametrize(
+    ("ended_s", "action"), [(None, Action.AWAIT), (0, Action.AWAIT), (60, Action.AWAIT), (61, Action.BURY)]
+)
+def test_a_job_that_ended_well_has_a_grace_from_when_that_was_first_seen(ended_s, action):
+    assert judge(look(Status.RUNNING, 1000, Job(JobState.SUCCEEDED), ended_s=ended_s)).action is action
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "state", "action"),
+    [
+        (FRESH, JobState.RUNNING, Action.KEEP),
+        (SILENT, JobState.RUNNING, Action.END_JOB),
+        (FRESH, JobState.SUCCEEDED, Action.BURY),
+        (FRESH, JobState.FAILED, Action.BURY),
+        (FRESH, JobState.GONE, Action.RESUME),
+    ],
+)
+def test_after_its_last_word_a_job_has_to_end(silent_s, state, action):
+    assert judge(look(Status.RUNNING, silent_s, Job(state), has_last_word=True)).action is action
 
 
 @given(st.sampled_from(sorted(LIVE)), st.floats(0, 1e9))
