@@ -6,10 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
-from backend import dashboard, errors, health, logs, openapi
+from backend import dashboard, errors, health, logs, openapi, reference
 from backend.auth.gate import Gate
 from backend.auth.guard import Reader, refuse_open_routes
 from backend.auth.routes import router as auth_router
@@ -85,7 +84,7 @@ def _documents(app: FastAPI) -> APIRouter:
 
     @router.get("/docs")
     def docs(_: Reader) -> HTMLResponse:
-        return get_swagger_ui_html(openapi_url=f"{PREFIX}/openapi.json", title="Foredeck API")
+        return HTMLResponse(reference.page(app.openapi(), f"{PREFIX}/openapi.json"))
 
     return router
 

@@ -22,6 +22,12 @@ SECURITY_HEADERS = {
 }
 
 
+HTML_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""For pages that name none: text and styles, no script."""
+
+
 class RequestContext:
     """Pure ASGI, so that streams pass through it untouched."""
 
@@ -68,4 +74,6 @@ class _Recorder:
             headers["X-Request-ID"] = self.request_id
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
+            if headers.get("Content-Type", "").startswith("text/html"):
+                headers.setdefault("Content-Security-Policy", HTML_POLICY)
         await self.send(message)

@@ -7,9 +7,12 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from backend.errors import MEDIA_TYPE, Problem
+from backend.auth.identity import CSRF_HEADER
+from backend.errors import MEDIA_TYPE, SAFE_METHODS, Problem
+from backend.openapi_examples import PROBLEM, REQUESTS, RESPONSES
 from backend.settings import Settings
 
+_WITH_LOCATION = frozenset({"clusters_create", "runs_clone", "runs_create"})
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
 
@@ -35,11 +38,49 @@ def _document(app: FastAPI) -> dict[str, Any]:
     problem = Problem.model_json_schema(ref_template=template)
     schemas.update(problem.pop("$defs"))
     schemas["Problem"] = problem
-    answer = {"description": "Problem", "content": {MEDIA_TYPE: {"schema": {"$ref": template.format(model="Problem")}}}}
-    for operation in (operation for path in document["paths"].values() for operation in path.values()):
-        operation["responses"].pop("422", None)
-        operation["responses"]["default"] = answer
+    content = {MEDIA_TYPE: {"schema": {"$ref": template.format(model="Problem")}, "example": PROBLEM}}
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = {"description": "Problem", "content": content}
+            _describe_caller(method, operation)
+            _describe_location(operation)
+            _add_examples(operation)
     return document
+
+
+def _describe_caller(method: str, operation: dict[str, Any]) -> None:
+    """Only a run's own token may report for it; a change with the session cookie needs a header beside it."""
+    if operation["operationId"] == "telemetry_ingest":
+        operation["security"] = [{"HTTPBearer": []}]
+    elif method.upper() not in SAFE_METHODS and "security" in operation:
+        operation.setdefault("parameters", []).append(
+            {
+                "name": CSRF_HEADER,
+                "in": "header",
+                "required": False,
+                "description": "With the session cookie, and only then, needed: csrf_token of GET /api/v1/session.",
+                "schema": {"type": "string"},
+            }
+        )
+
+
+def _describe_location(operation: dict[str, Any]) -> None:
+    for status in ("201", "202"):
+        if operation["operationId"] in _WITH_LOCATION and status in operation["responses"]:
+            schema = {"type": "string", "format": "uri-reference"}
+            operation["responses"][status]["headers"] = {
+                "Location": {"description": "Path of what was made.", "schema": schema}
+            }
+
+
+def _add_examples(operation: dict[str, Any]) -> None:
+    name = operation["operationId"]
+    if name in REQUESTS:
+        operation["requestBody"]["content"]["application/json"]["example"] = REQUESTS[name]
+    for status, response in operation["responses"].items():
+        if status.startswith("2") and name in RESPONSES:
+            response["content"]["application/json"]["example"] = RESPONSES[name]
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 import json
 import logging
+import re
 
 import pytest
 from fastapi import FastAPI
@@ -121,5 +122,17 @@ def test_the_openapi_document_is_valid_and_its_ids_are_stable(app, client):
     assert "Problem" in document["components"]["schemas"]
 
 
-def test_the_documentation_page_is_there(client):
-    assert "swagger" in client.get("/api/v1/docs").text
+def test_the_documentation_page_shows_every_operation_and_runs_nothing(app, client):
+    page = client.get("/api/v1/docs")
+    ids = [operation["operationId"] for path in app.openapi()["paths"].values() for operation in path.values()]
+    assert len(ids) > 30
+    assert all(f'id="{name}"' in page.text for name in ids)
+    assert re.findall(r"<script|\bon\w+=|(?:src|href)=\"(?!#|/api/v1/openapi.json)", page.text) == []
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; style-src")
+
+
+def test_html_names_what_it_may_load(client, launch):
+    run = launch()
+    figure = client.get(f"/api/v1/runs/{run['id']}/figures/reward.html")
+    assert figure.headers["content-security-policy"].startswith("sandbox allow-scripts")
+    assert "content-security-policy" not in client.get("/api/v1/health").headers

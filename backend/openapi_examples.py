@@ -1,0 +1,220 @@
+"""Examples of the OpenAPI document, by operation: each can be sent, or is answered, as it stands."""
+
+from typing import Any
+
+from backend.runs.schemas import EXAMPLE_CONFIG
+from contract.config import RunConfig
+
+_RUN = "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11"
+_ID = "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2"
+_TIME = "2030-01-31T12:00:00Z"
+_CONFIG = RunConfig.model_validate(EXAMPLE_CONFIG)
+_RESOLVED = {"config": _CONFIG.model_dump(mode="json"), "config_sha256": _CONFIG.sha256()}
+
+_ATTEMPT = {
+    "number": 1,
+    "submission_id": f"{_RUN}-1",
+    "outcome": None,
+    "error": None,
+    "resumed_from_step": None,
+    "last_checkpoint_step": 10,
+    "created_at": _TIME,
+    "started_at": _TIME,
+    "ended_at": None,
+}
+_SHARED = {
+    "id": _RUN,
+    "name": "eagle3 k=3",
+    "labels": {"team": "post-training"},
+    "status": "running",
+    "status_reason": "Running.",
+    "is_ended": False,
+    "is_stop_requested": False,
+    "cluster": "local",
+    "stage": "generation",
+    "step": 12,
+    "num_steps": 40,
+    "stage_progress_fraction": None,
+    "current_attempt": 1,
+    "created_at": _TIME,
+    "started_at": _TIME,
+    "ended_at": None,
+    "updated_at": _TIME,
+}
+_RUN_READ = {
+    **_SHARED,
+    **_RESOLVED,
+    "notes": "Longer drafts than last week.",
+    "max_attempts": 3,
+    "cloned_from_id": None,
+    "created_by": "admin",
+    "last_heartbeat_at": _TIME,
+    "last_checkpoint_step": 10,
+    "eta_s": 84.0,
+    "latest": {"reward/train_mean": 0.71, "rollout/acceptance_length_tokens": 3.1},
+    "attempts": [_ATTEMPT],
+}
+_SUMMARY = {
+    **_SHARED,
+    "reward": 0.71,
+    "acceptance_length": 3.1,
+    "generation_speedup": 1.6,
+    "validation_accuracy": 0.68,
+}
+_CLUSTER = {
+    "name": "h100-east",
+    "address": "http://ray-head:8265",
+    "python": "/opt/foredeck/bin/python",
+    "storage_dir": "/mnt/shared/foredeck",
+    "api_url": "https://foredeck.example.org",
+    "max_concurrent_runs": 2,
+}
+_CLUSTER_READ = {
+    **_CLUSTER,
+    "id": _ID,
+    "is_embedded": False,
+    "num_live_runs": 1,
+    "num_queued_runs": 0,
+    "created_at": _TIME,
+    "reachability": {"state": "reachable", "detail": "Ray 2.60.0 answers.", "ray_version": "2.60.0"},
+    "resources": {"GPU": {"used": 1.0, "total": 8.0}},
+}
+_TOKEN = {"name": "ci", "scopes": ["read", "write"], "expires_at": None}
+_TOKEN_READ = {**_TOKEN, "id": _ID, "prefix": "0c1d2e3f", "created_at": _TIME, "last_used_at": None}
+_SESSION = {"user": {"id": _ID, "name": "admin"}, "csrf_token": "k3v0Zt0yqV0n..."}
+_FIGURE: dict[str, Any] = {
+    "data": [{"type": "scatter", "name": "reward", "meta": {"series": "reward/train_mean"}}],
+    "layout": {"meta": {"title": "Reward", "empty": "The first step has not been rewarded yet."}},
+}
+_SAMPLE = {
+    "prompt": "12+34=",
+    "response": "46#46",
+    "reward": 1.0,
+    "advantage": 0.5,
+    "is_truncated": False,
+    "rounds": [
+        {
+            "drafted": [8, 10],
+            "num_accepted": 2,
+            "emitted": 3,
+            "draft_logprobs": [-0.1, -0.2],
+            "policy_logprobs": [-0.1, -0.3],
+        }
+    ],
+    "vocabulary": {"3": "#", "8": "4", "10": "6"},
+}
+_EVENT = {
+    "run_id": _RUN,
+    "attempt": 1,
+    "emitter": "driver/0",
+    "seq": 1,
+    "time": _TIME,
+    "body": {"kind": "metrics", "step": 1, "values": {"reward/train_mean": 0.5}},
+}
+_LOG_LINE = {
+    "id": 7,
+    "attempt": 1,
+    "emitter": "driver/0",
+    "time": _TIME,
+    "level": "info",
+    "message": "step 12: reward 0.71",
+}
+_COLUMNS = {
+    "name": "reward/train_mean",
+    "step": [1, 2],
+    "value": [0.5, 0.71],
+    "min": [0.5, 0.71],
+    "max": [0.5, 0.71],
+    "attempt": [1, 1],
+    "num_non_finite": 0,
+}
+_SERIES = {
+    "name": "reward/train_mean",
+    "unit": "1",
+    "meaning": "Mean reward of the step's responses.",
+    "axis": "step",
+    "num_points": 12,
+    "num_non_finite": 0,
+    "last_step": 12,
+    "last_value": 0.71,
+}
+
+REQUESTS: dict[str, Any] = {
+    "clusters_create": _CLUSTER,
+    "clusters_update": {"max_concurrent_runs": 4},
+    "run_config_validate": {"config": EXAMPLE_CONFIG},
+    "runs_create": {"name": "eagle3 k=3", "config": EXAMPLE_CONFIG, "labels": {"team": "post-training"}},
+    "runs_clone": {"name": "eagle3 k=5", "overrides": {"drafter": {"draft_length": 5}}},
+    "runs_update": {"notes": "Longer drafts than last week."},
+    "session_create": {"code": "Jx0cQ2..."},
+    "telemetry_ingest": {"events": [_EVENT]},
+    "tokens_create": _TOKEN,
+}
+"""By operation id."""
+
+RESPONSES: dict[str, Any] = {
+    "clusters_create": {**_CLUSTER_READ, "reachability": None, "resources": None},
+    "clusters_get": _CLUSTER_READ,
+    "clusters_list": [_CLUSTER_READ],
+    "clusters_update": {**_CLUSTER_READ, "max_concurrent_runs": 4, "reachability": None, "resources": None},
+    "figures_get_figure": {**_FIGURE, "data": [{**_FIGURE["data"][0], "x": [1, 2], "y": [0.5, 0.71]}]},
+    "figures_get_template": _FIGURE,
+    "figures_list_figures": {
+        "figures": [
+            {
+                "name": "reward",
+                "title": "Reward",
+                "group": "Learning",
+                "description": "Mean reward of each step's responses.",
+                "series": ["reward/train_mean"],
+            }
+        ],
+        "palette": {"reward": "#0072B2"},
+        "run_colors": ["#0072B2", "#D55E00"],
+    },
+    "health": {"status": "ok"},
+    "login_links_create": {"url": "https://foredeck.example.org/login#code=Jx0cQ2...", "expires_at": _TIME},
+    "ready": {"status": "ready", "checks": {"postgres": "ok", "schema": "ok", "redis": "ok"}},
+    "run_config_examples": [
+        {"name": "arithmetic", "title": "Arithmetic", "description": "Sums.", "config": _RESOLVED["config"]}
+    ],
+    "run_config_schema": {"title": "RunConfig", "type": "object"},
+    "run_config_validate": _RESOLVED,
+    "runs_clone": _RUN_READ,
+    "runs_create": _RUN_READ,
+    "runs_get": _RUN_READ,
+    "runs_list": {"items": [_SUMMARY], "next_cursor": None},
+    "runs_stop": {
+        **_RUN_READ,
+        "is_stop_requested": True,
+        "status_reason": "Stopping: the worker finishes its stage.",
+    },
+    "runs_update": _RUN_READ,
+    "runs_wait": _RUN_READ,
+    "session_create": _SESSION,
+    "session_get": _SESSION,
+    "telemetry_get_logs": {"items": [_LOG_LINE], "last_id": 7},
+    "telemetry_get_samples": {"steps": [5, 10], "step": 10, "items": [{**_SAMPLE, "id": 1, "attempt": 1, "step": 10}]},
+    "telemetry_get_series_data": {"bucket_width": 1, "series": [_COLUMNS]},
+    "telemetry_ingest": {
+        "acknowledged": [{"attempt": 1, "emitter": "driver/0", "seq": 1}],
+        "current_attempt": 1,
+        "is_stop_requested": False,
+    },
+    "telemetry_list_series": [_SERIES],
+    "tokens_create": {**_TOKEN_READ, "token": "fdk_0c1d2e3f_..."},
+    "tokens_list": [_TOKEN_READ],
+}
+"""By operation id: what it answers when all is well."""
+
+PROBLEM: dict[str, Any] = {
+    "type": "about:blank",
+    "title": "Unprocessable Entity",
+    "status": 422,
+    "detail": "/config/grpo/num_steps: must be at least 1.",
+    "instance": "/api/v1/runs",
+    "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+    "errors": [
+        {"pointer": "/config/grpo/num_steps", "parameter": None, "detail": "must be at least 1", "value": 0},
+    ],
+}
