@@ -78,7 +78,7 @@ class Settings(BaseModel):
     ray_address: HttpUrl | None = _variable("RAY_ADDRESS", None)
     """Job server of the cluster named `local`, in place of a Ray that `foredeck up` starts."""
     ray_token: str | None = _variable("FOREDECK_RAY_TOKEN", None, is_secret=True)
-    """Bearer token of registered Ray clusters that run with RAY_AUTH_MODE=token."""
+    """Bearer token of the Ray at RAY_ADDRESS, when it runs with RAY_AUTH_MODE=token; no other address is sent it."""
     cluster_python: str = _variable("FOREDECK_CLUSTER_PYTHON", sys.executable)
     """Python interpreter of the cluster named `local`."""
     storage_dir: Folder | None = _variable("FOREDECK_STORAGE_DIR", None)

@@ -30,7 +30,8 @@ def connector(settings: Settings, timeout_s: float | None = None) -> Connect:
     def connect(target: Target, wake: bool) -> AbstractContextManager[JobServer]:
         wait_s = timeout_s or settings.ray_timeout_s
         if target.address is not None:
-            return RayJobServer(target.address, settings.ray_token, wait_s)
+            is_meant = target.address == settings.ray_address  # a registered address must not learn the token
+            return RayJobServer(target.address, settings.ray_token if is_meant else None, wait_s)
         address, token = _embedded(settings.embedded_ray_dir, wake)
         return RayJobServer(address, token, wait_s)
 
