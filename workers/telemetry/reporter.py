@@ -10,8 +10,10 @@ from workers.telemetry.spool import Spool
 
 HEARTBEAT_INTERVAL_S = 5.0
 _MAX_TEXT = 20_000
-_QUIET_LOGGERS = ("httpx", "httpcore", "workers.telemetry.sender")
-"""Their lines are about delivering events, so they would beget events."""
+_QUIET_LOGGERS = ("httpx", "httpcore", "workers.telemetry")
+"""Their lines are about writing and delivering events, so they would beget events."""
+
+log = logging.getLogger(__name__)
 
 
 class Reporter:
@@ -64,7 +66,10 @@ class Reporter:
 
     def _repeat(self) -> None:
         while not self._is_closing.wait(self._interval_s):
-            self._spool.append(self._now)
+            try:
+                self._spool.append(self._now)
+            except OSError as error:  # room may come back; a worker without heartbeats would be given up as lost
+                log.warning("Cannot write a heartbeat: %s.", error)
 
 
 class ReportingHandler(logging.Handler):

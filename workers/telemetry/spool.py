@@ -5,6 +5,7 @@ JSON event a line; since seq has no gaps, a line's number gives its seq. The fil
 mark; segments wholly below it are deleted.
 """
 
+import errno
 import itertools
 import os
 import threading
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from typing import Self
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from contract.telemetry.events import Body, Event
 
@@ -75,7 +76,8 @@ class SpoolReader:
         return sorted(self._folder.glob("*.jsonl"))
 
     def _write_mark(self, seq: int) -> None:
-        part = self._folder / f"{_MARK}.part"
+        # A name of its own: a newer attempt may be delivering the events of this one while it still runs.
+        part = self._folder / f"{_MARK}.{uuid4().hex}"
         part.write_text(str(seq))
         part.replace(self._folder / _MARK)
 
@@ -103,16 +105,26 @@ class Spool(SpoolReader):
         self._listener = listener
 
     def append(self, body: Body) -> Event:
-        """Give the event its seq and write it to the operating system; sync() makes it outlive a power failure."""
+        """Give the event its seq and write it to the operating system; sync() makes it outlive a power failure.
+
+        Raises OSError where there is no room for it; the next event then gets its seq.
+        """
         with self._append_lock:
             event = Event(seq=self._last_seq + 1, time=datetime.now(UTC), body=body, **self._envelope)
             if self._num_in_segment == _SEGMENT_EVENTS:
                 self._rotate(event.seq)
-            self._file.write(event.model_dump_json().encode() + b"\n")
+            self._write_whole(event.model_dump_json().encode() + b"\n")
             self._last_seq = event.seq
             self._num_in_segment += 1
         self._listener()
         return event
+
+    def _write_whole(self, line: bytes) -> None:
+        """Write the line or, on a full disk, none of it: a torn one would give every later line a wrong seq."""
+        size = self._file.seek(0, os.SEEK_END)
+        if self._file.write(line) != len(line):
+            self._file.truncate(size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     def sync(self) -> None:
         """Force what was appended to disk. The sender calls it before it sends, so that a seq is never given twice."""
@@ -142,10 +154,10 @@ class Spool(SpoolReader):
         return max(self._acknowledged, _first_seq(segments[-1]) + whole.count(b"\n") - 1)
 
     def _rotate(self, first_seq: int) -> None:
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._file = self._open_segment(first_seq)
+        former, self._file = self._file, self._open_segment(first_seq)
         self._num_in_segment = 0
+        os.fsync(former.fileno())
+        former.close()
 
     def _open_segment(self, first_seq: int) -> FileIO:
         return (self._folder / f"{first_seq:012d}.jsonl").open("ab", buffering=0)

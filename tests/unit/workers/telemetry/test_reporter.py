@@ -58,6 +58,25 @@ def test_heartbeats_repeat_the_present_stage(spool):
     assert spool.last_seq == len(beats)
 
 
+def test_heartbeats_outlive_a_full_disk(spool, monkeypatch, caplog):
+    reporter = Reporter(spool, heartbeat_interval_s=0.02)
+    has_failed, is_back = threading.Event(), threading.Event()
+    append = spool.append
+
+    def fail(body):
+        has_failed.set()
+        raise OSError(28, "No space left on device")
+
+    reporter.start()
+    monkeypatch.setattr(spool, "append", fail)
+    assert has_failed.wait(5)
+    monkeypatch.setattr(spool, "append", append)
+    spool.on_append(is_back.set)
+    assert is_back.wait(5)
+    reporter.close()
+    assert "Cannot write a heartbeat" in caplog.text
+
+
 def test_log_records_become_events_but_the_senders_own_do_not(spool):
     logger = logging.getLogger("workers.test_reporter")
     handler = ReportingHandler(Reporter(spool))

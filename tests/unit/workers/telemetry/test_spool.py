@@ -1,6 +1,9 @@
 import json
+import os
+import resource
 import threading
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -101,3 +104,51 @@ def test_a_missing_spool_is_empty(tmp_path):
     assert reader.read(1, 1) == []
     with pytest.raises(FileNotFoundError):
         reader.refuse("x")
+
+
+@contextmanager
+def _full_disk(folder, num_free):
+    """No file grows beyond the spool's size and a few bytes: the kernel then writes short, as on a full disk."""
+    size = max(os.path.getsize(segment) for segment in folder.glob("*.jsonl"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + num_free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("num_free", [0, 20])
+def test_an_event_without_room_leaves_no_trace(tmp_path, num_free):
+    with _open(tmp_path) as spool:
+        _append(spool, 3)
+        with _full_disk(tmp_path, num_free), pytest.raises(OSError, match=r"No space left|too large"):
+            _append(spool, 1, "lost")
+        assert spool.last_seq == 3
+        assert _append(spool, 2, "later") == [4, 5]
+        assert _seqs(spool) == [1, 2, 3, 4, 5]
+        assert [json.loads(line)["body"]["message"] for line in spool.read(5, MANY)][3:] == ["later"] * 2
+
+
+def test_the_mark_is_written_by_two_processes_at_once(tmp_path):
+    """A newer attempt delivers what an older one that still runs has spooled."""
+    with _open(tmp_path) as spool:
+        _append(spool, 400)
+        readers = [spool, SpoolReader(tmp_path)]
+        errors = []
+
+        def acknowledge(reader):
+            try:
+                for seq in range(1, 400):
+                    reader.acknowledge(seq)
+            except OSError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=acknowledge, args=(reader,)) for reader in readers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert SpoolReader(tmp_path).acknowledged == 399
+        assert [f.name for f in tmp_path.iterdir() if f.suffix != ".jsonl"] == ["acknowledged"]
