@@ -30,7 +30,8 @@ def bound(**fields: Any) -> Iterator[None]:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    # Ray marks every record of a process that has loaded it with private fields of its own.
+    extra = {name: value for name, value in vars(record).items() if name not in _STANDARD and name[0] != "_"}
     return _context.get() | extra
 
 
