@@ -1,6 +1,16 @@
 """Is the draft accepted, and are samples still exact? Charts of acceptance, draft training and losslessness."""
 
-from backend.figures.elements import SMALL, Chart, chart_figure, line, line_with_envelope, reference, right_axis
+from backend.figures.elements import (
+    SMALL,
+    Chart,
+    chart_figure,
+    line,
+    line_with_envelope,
+    reference,
+    right_axis,
+    told,
+    unseen_axis,
+)
 from backend.figures.palette import PALETTE, SEQUENCE
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 
@@ -70,6 +80,7 @@ def _draft_loss() -> Chart:
 
 def _losslessness() -> Chart:
     limit = reference("lossless/num_tokens", "significant at 1 %", power=-0.5, factor=KS_CRITICAL_1_PERCENT)
+    hints = [told("lossless/ks_p_value", "p-value", "y2"), told("lossless/num_tokens", "tokens", "y3")]
     distance = line_with_envelope("lossless/ks_distance", "distance", PALETTE["exactness"])
     return Chart(
         "losslessness",
@@ -78,7 +89,18 @@ def _losslessness() -> Chart:
         "Distance between the speculative samples' distribution and the policy's. Exact sampling stays below the "
         "dashed line in 99 of 100 steps.",
         AFTER_STEP_1,
-        chart_figure([*distance, limit], "distance", yaxis={"rangemode": "tozero"}),
+        chart_figure(
+            [
+                *distance,
+                limit,
+                told("lossless/ks_p_value", "p-value", "y2"),
+                told("lossless/num_tokens", "tokens", "y3"),
+            ],
+            "distance",
+            yaxis={"rangemode": "tozero"},
+            yaxis2=unseen_axis(".3~g"),
+            yaxis3=unseen_axis(",d"),
+        ),
     )
 
 

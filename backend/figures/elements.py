@@ -66,6 +66,17 @@ def reference(series: str, name: str, **meta: Any) -> go.Scatter:
     return line(series, name, PALETTE["reference"], mode="lines", line=style, meta=more)
 
 
+def told(series: str, name: str, axis: str) -> go.Scatter:
+    """A number that is only told where the pointer is, on an axis of `unseen_axis`."""
+    more = {"yaxis": axis, "opacity": 0, "showlegend": False, "meta": {"is_main": False}}
+    return line(series, name, PALETTE["reference"], mode="lines", **more)
+
+
+def unseen_axis(hoverformat: str) -> dict[str, Any]:
+    """A y axis for numbers that are told and not drawn."""
+    return {"overlaying": "y", "visible": False, "hoverformat": hoverformat}
+
+
 def chart_figure(traces: Sequence[Trace], y_title: str, x_title: str = "step", **layout: Any) -> go.Figure:
     """A figure whose zoom and legend survive new data; `yaxis` in `layout` adds to the y axis."""
     axis = {"gridcolor": _FAINT_LINE, "zerolinecolor": _FAINT_LINE, "linecolor": _FAINT_LINE, "automargin": True}

@@ -7,9 +7,8 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
 from backend.auth.schemas import Name, Request, Schema
+from backend.runs.state import Status
 from contract.config import RunConfig
-
-RunStatus = Literal["queued", "dispatching", "running", "lost", "succeeded", "failed", "stopped"]
 
 EXAMPLE_CONFIG: dict[str, Any] = {
     "task": {"kind": "arithmetic", "num_terms": 4},
@@ -94,7 +93,7 @@ class _RunFields(Schema):
     id: UUID
     name: str
     labels: dict[str, str]
-    status: RunStatus
+    status: Status
     status_reason: str
     """One sentence for people: why it is in this status."""
     is_ended: bool

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from backend.runs import repository as runs
 from backend.runs.state import ENDED
 from backend.telemetry import repository
 from backend.telemetry.hub import Closed, Hub, Overrun, Subscription
@@ -124,6 +125,6 @@ async def follow_log(hub: Hub, run_id: UUID, start: int) -> AsyncGenerator[bytes
 
 
 def _status_and_lines(session: Session, run_id: UUID, after: int) -> tuple[str | None, list[LogLineRead]]:
-    status = repository.get_status(session, run_id)
+    status = runs.get_status(session, run_id)
     lines = repository.list_log_lines(session, run_id, LogQuery(after=after, limit=_PAGE))
     return status, [LogLineRead.model_validate(line) for line in lines]

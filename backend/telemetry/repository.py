@@ -121,11 +121,6 @@ def list_log_lines(session: Session, run_id: UUID, query: LogQuery) -> list[LogL
     return lines[::-1] if query.after is None else lines
 
 
-def get_status(session: Session, run_id: UUID) -> str | None:
-    """The run's status; None for an unknown run."""
-    return session.scalar(select(Run.status).where(Run.id == run_id))
-
-
 def list_existing(session: Session, run_ids: Collection[UUID]) -> set[UUID]:
     return set(session.scalars(select(Run.id).where(Run.id.in_(run_ids))))
 

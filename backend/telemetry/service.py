@@ -2,18 +2,19 @@
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
 from backend.errors import ProblemError, invalid, not_found
+from backend.runs import repository as runs
 from backend.telemetry import repository
 from backend.telemetry.ingest import ingest
 from backend.telemetry.schemas import LogLineRead, LogPage, LogQuery, SeriesRead
 from contract.telemetry.metrics import METRICS
 
-__all__ = ["ingest", "latest_values", "list_series", "logs", "samples", "series_data", "trim"]
+__all__ = ["ingest", "list_series", "logs", "samples", "series_data", "trim"]
 
 NOTICE_LIFETIME_S = 3600.0
 """A stream that was cut off for longer is told to load everything anew."""
@@ -22,7 +23,7 @@ _EMPTY = ("[]", "[]", "[]", "[]", "[]", 0)
 
 def require_run(session: Session, run_id: UUID) -> None:
     """Raises ApiError 404 for an unknown run."""
-    if repository.get_status(session, run_id) is None:
+    if runs.get_status(session, run_id) is None:
         raise not_found("run", run_id)
 
 
@@ -63,16 +64,6 @@ def list_series(session: Session, run_id: UUID) -> list[SeriesRead]:
         for name, metric in METRICS.items()
         if name in by_name
     ]
-
-
-def latest_values(
-    session: Session, run_ids: Collection[UUID], names: Collection[str] | None = None
-) -> dict[UUID, dict[str, float | None]]:
-    """For each run, the last value of each series (of those named) that has one; None where it is not finite."""
-    latest: dict[UUID, dict[str, float | None]] = {run_id: {} for run_id in run_ids}
-    for run_id, name, value in repository.latest_values(session, run_ids, names):
-        latest[run_id][name] = _finite(value)
-    return latest
 
 
 def _finite(value: float | None) -> float | None:

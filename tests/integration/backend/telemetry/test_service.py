@@ -166,13 +166,11 @@ def test_series_are_listed_with_their_meaning(database, make_run, send_metrics) 
     send_metrics(run_id, {1: {LOSS: 2.0, REWARD: math.nan}, 2: {REWARD: math.inf}})
     with database.transaction() as session:
         listed = service.list_series(session, run_id)
-        latest = service.latest_values(session, [run_id], [REWARD, LOSS])
     assert [series.name for series in listed] == [REWARD, LOSS], "in the order of the catalogue"
     reward, loss = listed
     assert (reward.num_points, reward.num_non_finite, reward.last_step, reward.last_value) == (2, 2, 2, None)
     assert (loss.unit, loss.axis, loss.last_value) == ("1", "step", 2.0)
     assert loss.meaning.endswith(".")
-    assert latest == {run_id: {REWARD: None, LOSS: 2.0}}
 
 
 def one_sample(response: str) -> Sample:
