@@ -90,12 +90,7 @@ def _losslessness() -> Chart:
         "dashed line in 99 of 100 steps.",
         AFTER_STEP_1,
         chart_figure(
-            [
-                *distance,
-                limit,
-                told("lossless/ks_p_value", "p-value", "y2"),
-                told("lossless/num_tokens", "tokens", "y3"),
-            ],
+            [*distance, limit, *hints],
             "distance",
             yaxis={"rangemode": "tozero"},
             yaxis2=unseen_axis(".3~g"),
