@@ -37,7 +37,8 @@ export interface paths {
     delete: operations["clusters_delete"];
     options?: never;
     head?: never;
-    patch?: never;
+    /** Correct a cluster */
+    patch: operations["clusters_update"];
     trace?: never;
   };
   "/api/v1/figures": {
@@ -141,7 +142,7 @@ export interface paths {
       path?: never;
       cookie?: never;
     };
-    /** PostgreSQL and Redis answer */
+    /** PostgreSQL is there with its tables, and Redis answers */
     get: operations["ready"];
     put?: never;
     post?: never;
@@ -599,6 +600,11 @@ export interface components {
       ended_at: string | null;
       /** Error */
       error: string | null;
+      /**
+       * Last Checkpoint Step
+       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
+       */
+      last_checkpoint_step: number | null;
       /** Number */
       number: number;
       /**
@@ -752,6 +758,26 @@ export interface components {
       storage_dir: string;
     };
     /**
+     * ClusterUpdate
+     * @description What may change, also while runs go on: their next attempt and the next question about them follow it. What is
+     *     left out stays.
+     */
+    ClusterUpdate: {
+      /** Address */
+      address?: string | null;
+      /** Api Url */
+      api_url?: string | null;
+      /** Max Concurrent Runs */
+      max_concurrent_runs?: number | null;
+      /** Python */
+      python?: string | null;
+      /**
+       * Storage Dir
+       * @description Runs go on from the checkpoints that they find there.
+       */
+      storage_dir?: string | null;
+    };
+    /**
      * ConfigExample
      * @description A ready configuration.
      */
@@ -868,7 +894,8 @@ export interface components {
        *       "batch_size": 16,
        *       "learning_rate_matrices": 0.01,
        *       "learning_rate_others": 0.001,
-       *       "num_updates_per_step": 1
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 3
        *     }
        */
       online?: components["schemas"]["OnlineDraftTraining"];
@@ -1130,7 +1157,7 @@ export interface components {
     OnlineDraftTraining: {
       /**
        * Batch Size
-       * @description Responses per update.
+       * @description Responses per update, drawn from the step's, each once before any is drawn again.
        * @default 16
        */
       batch_size?: number;
@@ -1148,28 +1175,30 @@ export interface components {
       learning_rate_others?: number;
       /**
        * Num Updates Per Step
-       * @description Draft updates after each policy update; 0 freezes the draft head.
+       * @description Draft updates a step; 0 freezes the draft head.
        * @default 1
        */
       num_updates_per_step?: number;
+      /**
+       * Unroll Length
+       * @description Draft steps unrolled on the draft's own features in training (training-time test).
+       * @default 3
+       */
+      unroll_length?: number;
     };
     /**
      * ProbeConfig
-     * @description Measures the speedup: some of a step's prompts are also generated without speculation, interleaved.
+     * @description Measures the speedup: as many of a step's prompts as fill every engine are also generated without speculation.
+     *
+     *     Both ways are generated several times in turns, which takes as long as a few steps' generation.
      */
     ProbeConfig: {
       /**
        * Interval Steps
        * @description Steps between probes; 0 switches the probe off.
-       * @default 5
+       * @default 20
        */
       interval_steps?: number;
-      /**
-       * Num Prompts
-       * @description Prompts of the step that are generated both ways, each with its whole group of samples.
-       * @default 2
-       */
-      num_prompts?: number;
     };
     /**
      * Problem
@@ -1266,7 +1295,7 @@ export interface components {
     Readiness: {
       /**
        * Checks
-       * @description `ok` or what is wrong, for postgres and redis.
+       * @description `ok` or what is wrong, for postgres, its schema and redis.
        */
       checks: {
         [key: string]: string;
@@ -1377,7 +1406,8 @@ export interface components {
        *         "batch_size": 16,
        *         "learning_rate_matrices": 0.01,
        *         "learning_rate_others": 0.001,
-       *         "num_updates_per_step": 1
+       *         "num_updates_per_step": 1,
+       *         "unroll_length": 3
        *       },
        *       "pretraining": {
        *         "batch_size": 16,
@@ -1427,8 +1457,7 @@ export interface components {
       /**
        * @description The speedup measurement.
        * @default {
-       *       "interval_steps": 5,
-       *       "num_prompts": 2
+       *       "interval_steps": 20
        *     }
        */
       probe?: components["schemas"]["ProbeConfig"];
@@ -1545,7 +1574,8 @@ export interface components {
       };
       /**
        * Max Attempts
-       * @description How often it is started at most, each time from its last checkpoint.
+       * @description The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
+       *     those that the cluster ended in good order, do not count.
        * @default 3
        */
       max_attempts?: number;
@@ -1664,11 +1694,7 @@ export interface components {
       stage_progress_fraction: number | null;
       /** Started At */
       started_at: string | null;
-      /**
-       * Status
-       * @enum {string}
-       */
-      status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
+      status: components["schemas"]["Status"];
       /**
        * Status Reason
        * @description One sentence for people: why it is in this status.
@@ -1754,11 +1780,7 @@ export interface components {
       stage_progress_fraction: number | null;
       /** Started At */
       started_at: string | null;
-      /**
-       * Status
-       * @enum {string}
-       */
-      status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
+      status: components["schemas"]["Status"];
       /**
        * Status Reason
        * @description One sentence for people: why it is in this status.
@@ -2028,6 +2050,12 @@ export interface components {
       csrf_token: string;
       user: components["schemas"]["UserRead"];
     };
+    /**
+     * Status
+     * @description Where a run stands.
+     * @enum {string}
+     */
+    Status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
     /** TokenCreate */
     TokenCreate: {
       /**
@@ -2285,6 +2313,34 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example [
+           *       {
+           *         "address": "http://ray-head:8265",
+           *         "api_url": "https://foredeck.example.org",
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_embedded": false,
+           *         "max_concurrent_runs": 2,
+           *         "name": "h100-east",
+           *         "num_live_runs": 1,
+           *         "num_queued_runs": 0,
+           *         "python": "/opt/foredeck/bin/python",
+           *         "reachability": {
+           *           "detail": "Ray 2.60.0 answers.",
+           *           "ray_version": "2.60.0",
+           *           "state": "reachable"
+           *         },
+           *         "resources": {
+           *           "GPU": {
+           *             "total": 8,
+           *             "used": 1
+           *           }
+           *         },
+           *         "storage_dir": "/mnt/shared/foredeck"
+           *       }
+           *     ]
+           */
           "application/json": components["schemas"]["ClusterRead"][];
         };
       };
@@ -2294,6 +2350,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2302,12 +2376,25 @@ export interface operations {
   clusters_create: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "address": "http://ray-head:8265",
+         *       "api_url": "https://foredeck.example.org",
+         *       "max_concurrent_runs": 2,
+         *       "name": "h100-east",
+         *       "python": "/opt/foredeck/bin/python",
+         *       "storage_dir": "/mnt/shared/foredeck"
+         *     }
+         */
         "application/json": components["schemas"]["ClusterCreate"];
       };
     };
@@ -2315,9 +2402,28 @@ export interface operations {
       /** @description Successful Response */
       201: {
         headers: {
+          /** @description Path of what was made. */
+          Location?: string;
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 2,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": null,
+           *       "resources": null,
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
@@ -2327,6 +2433,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2349,6 +2473,32 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 2,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": {
+           *         "detail": "Ray 2.60.0 answers.",
+           *         "ray_version": "2.60.0",
+           *         "state": "reachable"
+           *       },
+           *       "resources": {
+           *         "GPU": {
+           *           "total": 8,
+           *           "used": 1
+           *         }
+           *       },
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
@@ -2358,6 +2508,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2366,7 +2534,10 @@ export interface operations {
   clusters_delete: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path: {
         name: string;
       };
@@ -2387,6 +2558,102 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  clusters_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "max_concurrent_runs": 4
+         *     }
+         */
+        "application/json": components["schemas"]["ClusterUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 4,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": null,
+           *       "resources": null,
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2407,6 +2674,28 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "figures": [
+           *         {
+           *           "description": "Mean reward of each step's responses.",
+           *           "group": "Learning",
+           *           "name": "reward",
+           *           "series": [
+           *             "reward/train_mean"
+           *           ],
+           *           "title": "Reward"
+           *         }
+           *       ],
+           *       "palette": {
+           *         "reward": "#0072B2"
+           *       },
+           *       "run_colors": [
+           *         "#0072B2",
+           *         "#D55E00"
+           *       ]
+           *     }
+           */
           "application/json": components["schemas"]["FiguresRead"];
         };
       };
@@ -2416,6 +2705,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2438,6 +2745,25 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "meta": {
+           *             "series": "reward/train_mean"
+           *           },
+           *           "name": "reward",
+           *           "type": "scatter"
+           *         }
+           *       ],
+           *       "layout": {
+           *         "meta": {
+           *           "empty": "The first step has not been rewarded yet.",
+           *           "title": "Reward"
+           *         }
+           *       }
+           *     }
+           */
           "application/json": components["schemas"]["FigureJson"];
         };
       };
@@ -2447,6 +2773,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2467,6 +2811,11 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "status": "ok"
+           *     }
+           */
           "application/json": components["schemas"]["Health"];
         };
       };
@@ -2476,6 +2825,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2490,6 +2857,26 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "events": [
+         *         {
+         *           "attempt": 1,
+         *           "body": {
+         *             "kind": "metrics",
+         *             "step": 1,
+         *             "values": {
+         *               "reward/train_mean": 0.5
+         *             }
+         *           },
+         *           "emitter": "driver/0",
+         *           "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+         *           "seq": 1,
+         *           "time": "2030-01-31T12:00:00Z"
+         *         }
+         *       ]
+         *     }
+         */
         "application/json": {
           /** Events */
           events: {
@@ -2754,6 +3141,19 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "acknowledged": [
+           *         {
+           *           "attempt": 1,
+           *           "emitter": "driver/0",
+           *           "seq": 1
+           *         }
+           *       ],
+           *       "current_attempt": 1,
+           *       "is_stop_requested": false
+           *     }
+           */
           "application/json": components["schemas"]["IngestResponse"];
         };
       };
@@ -2763,6 +3163,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2771,7 +3189,10 @@ export interface operations {
   login_links_create: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
@@ -2783,6 +3204,12 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "expires_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
+           *     }
+           */
           "application/json": components["schemas"]["LoginLinkRead"];
         };
       };
@@ -2792,6 +3219,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2812,6 +3257,16 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "checks": {
+           *         "postgres": "ok",
+           *         "redis": "ok",
+           *         "schema": "ok"
+           *       },
+           *       "status": "ready"
+           *     }
+           */
           "application/json": components["schemas"]["Readiness"];
         };
       };
@@ -2830,6 +3285,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2850,6 +3323,105 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example [
+           *       {
+           *         "config": {
+           *           "checkpoint": {
+           *             "interval_steps": 10,
+           *             "max_kept": 2
+           *           },
+           *           "drafter": {
+           *             "draft_length": 3,
+           *             "kind": "eagle3",
+           *             "online": {
+           *               "batch_size": 16,
+           *               "learning_rate_matrices": 0.01,
+           *               "learning_rate_others": 0.001,
+           *               "num_updates_per_step": 1,
+           *               "unroll_length": 3
+           *             },
+           *             "path": null,
+           *             "pretraining": {
+           *               "batch_size": 16,
+           *               "learning_rate_matrices": 0.02,
+           *               "learning_rate_others": 0.002,
+           *               "num_rollouts": 768,
+           *               "num_steps": 120,
+           *               "unroll_length": 3
+           *             }
+           *           },
+           *           "grpo": {
+           *             "clip_ratio_high": 0.28,
+           *             "clip_ratio_low": 0.2,
+           *             "kl_penalty": 0,
+           *             "leave_one_out": false,
+           *             "normalize_advantages": true,
+           *             "num_generations_per_prompt": 8,
+           *             "num_prompts_per_step": 16,
+           *             "num_steps": 40,
+           *             "num_updates_per_step": 1
+           *           },
+           *           "policy": {
+           *             "hidden_size": 256,
+           *             "intermediate_size": 768,
+           *             "kind": "scratch",
+           *             "num_attention_heads": 4,
+           *             "num_key_value_heads": 2,
+           *             "num_layers": 6,
+           *             "warm_up": {
+           *               "batch_size": 32,
+           *               "learning_rate_matrices": 0.02,
+           *               "learning_rate_others": 0.002,
+           *               "num_steps": 150
+           *             }
+           *           },
+           *           "probe": {
+           *             "interval_steps": 20
+           *           },
+           *           "rollout": {
+           *             "kind": "torch",
+           *             "max_batch_size": 32,
+           *             "max_new_tokens": 128,
+           *             "num_engines": 1,
+           *             "precision": "bfloat16",
+           *             "temperature": 1
+           *           },
+           *           "samples": {
+           *             "interval_steps": 5,
+           *             "num_samples": 4
+           *           },
+           *           "schema_version": 1,
+           *           "seed": 42,
+           *           "task": {
+           *             "kind": "arithmetic",
+           *             "max_term": 99,
+           *             "num_terms": 4
+           *           },
+           *           "trainer": {
+           *             "kind": "torch",
+           *             "max_grad_norm": 1,
+           *             "micro_batch_size": 32,
+           *             "num_threads": 1,
+           *             "optimizer": {
+           *               "kind": "muon",
+           *               "learning_rate_matrices": 0.002,
+           *               "learning_rate_others": 0.0001
+           *             },
+           *             "precision": "bfloat16"
+           *           },
+           *           "validation": {
+           *             "interval_steps": 10,
+           *             "num_prompts": 128,
+           *             "temperature": 1
+           *           }
+           *         },
+           *         "description": "Sums.",
+           *         "name": "arithmetic",
+           *         "title": "Arithmetic"
+           *       }
+           *     ]
+           */
           "application/json": components["schemas"]["ConfigExample"][];
         };
       };
@@ -2859,6 +3431,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2879,6 +3469,12 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "title": "RunConfig",
+           *       "type": "object"
+           *     }
+           */
           "application/json": {
             [key: string]: unknown;
           };
@@ -2890,6 +3486,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2898,12 +3512,32 @@ export interface operations {
   run_config_validate: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "config": {
+         *         "drafter": {
+         *           "draft_length": 3,
+         *           "kind": "eagle3"
+         *         },
+         *         "grpo": {
+         *           "num_steps": 40
+         *         },
+         *         "task": {
+         *           "kind": "arithmetic",
+         *           "num_terms": 4
+         *         }
+         *       }
+         *     }
+         */
         "application/json": components["schemas"]["ConfigValidate"];
       };
     };
@@ -2914,6 +3548,101 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50"
+           *     }
+           */
           "application/json": components["schemas"]["ConfigValidated"];
         };
       };
@@ -2923,6 +3652,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2953,6 +3700,38 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_steps": 40,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
           "application/json": components["schemas"]["RunPage"];
         };
       };
@@ -2962,6 +3741,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -2970,12 +3767,36 @@ export interface operations {
   runs_create: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "config": {
+         *         "drafter": {
+         *           "draft_length": 3,
+         *           "kind": "eagle3"
+         *         },
+         *         "grpo": {
+         *           "num_steps": 40
+         *         },
+         *         "task": {
+         *           "kind": "arithmetic",
+         *           "num_terms": 4
+         *         }
+         *       },
+         *       "labels": {
+         *         "team": "post-training"
+         *       },
+         *       "name": "eagle3 k=3"
+         *     }
+         */
         "application/json": components["schemas"]["RunCreate"];
       };
     };
@@ -2983,9 +3804,149 @@ export interface operations {
       /** @description Successful Response */
       202: {
         headers: {
+          /** @description Path of what was made. */
+          Location?: string;
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -2995,6 +3956,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3017,6 +3996,144 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -3026,6 +4143,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3034,7 +4169,10 @@ export interface operations {
   runs_update: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path: {
         run_id: string;
       };
@@ -3042,6 +4180,11 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "notes": "Longer drafts than last week."
+         *     }
+         */
         "application/json": components["schemas"]["RunUpdate"];
       };
     };
@@ -3052,6 +4195,144 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -3061,6 +4342,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3069,7 +4368,10 @@ export interface operations {
   runs_clone: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path: {
         run_id: string;
       };
@@ -3077,6 +4379,16 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "name": "eagle3 k=5",
+         *       "overrides": {
+         *         "drafter": {
+         *           "draft_length": 5
+         *         }
+         *       }
+         *     }
+         */
         "application/json": components["schemas"]["RunClone"];
       };
     };
@@ -3084,9 +4396,149 @@ export interface operations {
       /** @description Successful Response */
       202: {
         headers: {
+          /** @description Path of what was made. */
+          Location?: string;
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -3096,6 +4548,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3128,6 +4598,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3153,6 +4641,33 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "meta": {
+           *             "series": "reward/train_mean"
+           *           },
+           *           "name": "reward",
+           *           "type": "scatter",
+           *           "x": [
+           *             1,
+           *             2
+           *           ],
+           *           "y": [
+           *             0.5,
+           *             0.71
+           *           ]
+           *         }
+           *       ],
+           *       "layout": {
+           *         "meta": {
+           *           "empty": "The first step has not been rewarded yet.",
+           *           "title": "Reward"
+           *         }
+           *       }
+           *     }
+           */
           "application/json": components["schemas"]["FigureJson"];
         };
       };
@@ -3162,6 +4677,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3196,6 +4729,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3228,6 +4779,21 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "attempt": 1,
+           *           "emitter": "driver/0",
+           *           "id": 7,
+           *           "level": "info",
+           *           "message": "step 12: reward 0.71",
+           *           "time": "2030-01-31T12:00:00Z"
+           *         }
+           *       ],
+           *       "last_id": 7
+           *     }
+           */
           "application/json": components["schemas"]["LogPage"];
         };
       };
@@ -3237,6 +4803,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3272,6 +4856,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3297,6 +4899,50 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "advantage": 0.5,
+           *           "attempt": 1,
+           *           "id": 1,
+           *           "is_truncated": false,
+           *           "prompt": "12+34=",
+           *           "response": "46#46",
+           *           "reward": 1,
+           *           "rounds": [
+           *             {
+           *               "draft_logprobs": [
+           *                 -0.1,
+           *                 -0.2
+           *               ],
+           *               "drafted": [
+           *                 8,
+           *                 10
+           *               ],
+           *               "emitted": 3,
+           *               "num_accepted": 2,
+           *               "policy_logprobs": [
+           *                 -0.1,
+           *                 -0.3
+           *               ]
+           *             }
+           *           ],
+           *           "step": 10,
+           *           "vocabulary": {
+           *             "3": "#",
+           *             "8": "4",
+           *             "10": "6"
+           *           }
+           *         }
+           *       ],
+           *       "step": 10,
+           *       "steps": [
+           *         5,
+           *         10
+           *       ]
+           *     }
+           */
           "application/json": components["schemas"]["SamplesRead"];
         };
       };
@@ -3306,6 +4952,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3328,6 +4992,20 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example [
+           *       {
+           *         "axis": "step",
+           *         "last_step": 12,
+           *         "last_value": 0.71,
+           *         "meaning": "Mean reward of the step's responses.",
+           *         "name": "reward/train_mean",
+           *         "num_non_finite": 0,
+           *         "num_points": 12,
+           *         "unit": "1"
+           *       }
+           *     ]
+           */
           "application/json": components["schemas"]["SeriesRead"][];
         };
       };
@@ -3337,6 +5015,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3365,6 +5061,37 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "bucket_width": 1,
+           *       "series": [
+           *         {
+           *           "attempt": [
+           *             1,
+           *             1
+           *           ],
+           *           "max": [
+           *             0.5,
+           *             0.71
+           *           ],
+           *           "min": [
+           *             0.5,
+           *             0.71
+           *           ],
+           *           "name": "reward/train_mean",
+           *           "num_non_finite": 0,
+           *           "step": [
+           *             1,
+           *             2
+           *           ],
+           *           "value": [
+           *             0.5,
+           *             0.71
+           *           ]
+           *         }
+           *       ]
+           *     }
+           */
           "application/json": components["schemas"]["SeriesData"];
         };
       };
@@ -3374,6 +5101,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3382,7 +5127,10 @@ export interface operations {
   runs_stop: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path: {
         run_id: string;
       };
@@ -3396,6 +5144,144 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": true,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Stopping: the worker finishes its stage.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -3405,6 +5291,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3430,6 +5334,144 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 3
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "unroll_length": 3
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         }
+           *       },
+           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_steps": 40,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
           "application/json": components["schemas"]["RunRead"];
         };
       };
@@ -3439,6 +5481,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3459,6 +5519,15 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "csrf_token": "k3v0Zt0yqV0n...",
+           *       "user": {
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "name": "admin"
+           *       }
+           *     }
+           */
           "application/json": components["schemas"]["SessionRead"];
         };
       };
@@ -3468,6 +5537,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3482,6 +5569,11 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "code": "Jx0cQ2..."
+         *     }
+         */
         "application/json": components["schemas"]["SessionCreate"];
       };
     };
@@ -3492,6 +5584,15 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "csrf_token": "k3v0Zt0yqV0n...",
+           *       "user": {
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "name": "admin"
+           *       }
+           *     }
+           */
           "application/json": components["schemas"]["SessionRead"];
         };
       };
@@ -3501,6 +5602,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3509,7 +5628,10 @@ export interface operations {
   session_delete: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
@@ -3528,6 +5650,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3563,6 +5703,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3583,6 +5741,22 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "expires_at": null,
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "last_used_at": null,
+           *         "name": "ci",
+           *         "prefix": "0c1d2e3f",
+           *         "scopes": [
+           *           "read",
+           *           "write"
+           *         ]
+           *       }
+           *     ]
+           */
           "application/json": components["schemas"]["TokenRead"][];
         };
       };
@@ -3592,6 +5766,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3600,12 +5792,25 @@ export interface operations {
   tokens_create: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path?: never;
       cookie?: never;
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *       "expires_at": null,
+         *       "name": "ci",
+         *       "scopes": [
+         *         "read",
+         *         "write"
+         *       ]
+         *     }
+         */
         "application/json": components["schemas"]["TokenCreate"];
       };
     };
@@ -3616,6 +5821,21 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "expires_at": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "last_used_at": null,
+           *       "name": "ci",
+           *       "prefix": "0c1d2e3f",
+           *       "scopes": [
+           *         "read",
+           *         "write"
+           *       ],
+           *       "token": "fdk_0c1d2e3f_..."
+           *     }
+           */
           "application/json": components["schemas"]["TokenCreated"];
         };
       };
@@ -3625,6 +5845,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
@@ -3633,7 +5871,10 @@ export interface operations {
   tokens_delete: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
       path: {
         token_id: string;
       };
@@ -3654,6 +5895,24 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
           "application/problem+json": components["schemas"]["Problem"];
         };
       };
