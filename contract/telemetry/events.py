@@ -165,7 +165,13 @@ class IngestRequest(WireModel):
     events: list[Event] = Field(min_length=1, max_length=MAX_EVENTS_PER_BATCH)
 
 
-class Acknowledgement(WireModel):
+class AnswerModel(WireModel):
+    """Open, unlike what a worker sends: a control plane of a later version may tell more."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Acknowledgement(AnswerModel):
     """Everything of this emitter up to and including `seq` is durable and need not be sent again."""
 
     attempt: PositiveInt
@@ -173,7 +179,7 @@ class Acknowledgement(WireModel):
     seq: NonNegativeInt
 
 
-class IngestResponse(WireModel):
+class IngestResponse(AnswerModel):
     """The answer to a batch, which also tells the worker whether it should go on."""
 
     acknowledged: list[Acknowledgement]

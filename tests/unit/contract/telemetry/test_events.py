@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from contract.config import RunConfig
-from contract.telemetry.events import Event, Heartbeat, Metrics, Sample, Samples
+from contract.telemetry.events import Event, Heartbeat, IngestResponse, Metrics, Sample, Samples
 
 RUN_ID = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -43,6 +43,16 @@ def test_an_undeclared_metric_is_refused_by_name() -> None:
 def test_a_malformed_envelope_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Event.model_validate(_event({"kind": "log", "level": "info", "message": "hello"}, **changes))
+
+
+def test_an_answer_of_a_later_version_is_understood() -> None:
+    answer = {
+        "acknowledged": [{"attempt": 1, "emitter": "driver/0", "seq": 7, "since": "today"}],
+        "current_attempt": 1,
+        "is_stop_requested": False,
+        "advice": "rest",
+    }
+    assert IngestResponse.model_validate(answer).acknowledged[0].seq == 7
 
 
 def test_as_many_samples_as_a_configuration_allows_fit_into_one_event() -> None:
