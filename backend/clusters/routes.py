@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from backend.auth.guard import Admin, Reader
 from backend.clusters import service
-from backend.clusters.schemas import ClusterCreate, ClusterRead
+from backend.clusters.schemas import ClusterCreate, ClusterRead, ClusterUpdate
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
 
 router = APIRouter(prefix="/clusters", tags=["clusters"])
@@ -29,6 +29,11 @@ def create_cluster(
 @router.get("/{name}", operation_id="clusters_get", summary="Get a cluster and ask it whether it answers")
 def get_cluster(name: str, _: Reader, database: DatabaseDep, settings: SettingsDep) -> ClusterRead:
     return service.read_with_state(database, settings, name)
+
+
+@router.patch("/{name}", operation_id="clusters_update", summary="Correct a cluster")
+def update_cluster(name: str, body: ClusterUpdate, admin: Admin, session: SessionDep) -> ClusterRead:
+    return service.update(session, name, body, admin)
 
 
 @router.delete("/{name}", operation_id="clusters_delete", status_code=HTTPStatus.NO_CONTENT, summary="Remove a cluster")

@@ -4,12 +4,35 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field, PositiveInt, StringConstraints
+import httpx
+from pydantic import AfterValidator, Field, StringConstraints
 
 from backend.auth.schemas import Request, Schema
 
-HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@]+(/[^\s]*)?$", max_length=300)]
+MAX_PORT = 65_535
+
+
+def _checked(address: str) -> str:
+    """Raises ValueError for what no request could be sent to."""
+    try:
+        url = httpx.URL(address)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise ValueError(f"is no address: {error}") from error
+    if not url.host or url.query or url.fragment:
+        raise ValueError("must look like http://host:8265")
+    if url.port is not None and not 1 <= url.port <= MAX_PORT:
+        raise ValueError(f"has the port {url.port}: ports are 1 to {MAX_PORT}")
+    return address
+
+
+HttpAddress = Annotated[
+    str, StringConstraints(pattern=r"^https?://[^\s/@]+(/[^\s]*)?$", max_length=300), AfterValidator(_checked)
+]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00\n]*$", max_length=500)]
+
+
+Interpreter = Annotated[str, StringConstraints(pattern=r"^[\w./+-]+$", max_length=300)]
+NumRuns = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class ClusterCreate(Request):
@@ -18,14 +41,26 @@ class ClusterCreate(Request):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", examples=["h100-east"])
     address: HttpAddress = Field(examples=["http://ray-head:8265"])
     """Address of its job server (the Ray dashboard)."""
-    python: str = Field("python", pattern=r"^[\w./+-]+$", max_length=300, examples=["/opt/foredeck/bin/python"])
+    python: Interpreter = Field("python", examples=["/opt/foredeck/bin/python"])
     """Python interpreter on its machines that has the workers package."""
     storage_dir: AbsolutePath = Field(examples=["/mnt/shared/foredeck"])
     """Folder that all its machines share."""
     api_url: HttpAddress = Field(examples=["https://foredeck.example.org"])
     """Address of this service as its machines see it."""
-    max_concurrent_runs: PositiveInt = 1
+    max_concurrent_runs: NumRuns = 1
     """Further runs wait."""
+
+
+class ClusterUpdate(Request):
+    """What may change, also while runs go on: their next attempt and the next question about them follow it. What is
+    left out stays."""
+
+    address: HttpAddress | None = None
+    python: Interpreter | None = None
+    storage_dir: AbsolutePath | None = None
+    """Runs go on from the checkpoints that they find there."""
+    api_url: HttpAddress | None = None
+    max_concurrent_runs: NumRuns | None = None
 
 
 class Reachability(Schema):

@@ -5,10 +5,11 @@ from http import HTTPStatus
 
 from sqlalchemy.orm import Session
 
+from backend import queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.clusters import repository
-from backend.clusters.schemas import ClusterCreate, ClusterRead, Reachability, Resource
+from backend.clusters.schemas import ClusterCreate, ClusterRead, ClusterUpdate, Reachability, Resource
 from backend.db import Database
 from backend.errors import ApiError, ProblemError, conflict, not_found
 from backend.launcher.connect import Target, connector
@@ -30,11 +31,29 @@ def register(session: Session, body: ClusterCreate, principal: Principal) -> Clu
     return _read(session, cluster)
 
 
-def remove(session: Session, name: str, principal: Principal) -> None:
-    """Only a cluster that no run has used: runs keep the name of theirs."""
+def update(session: Session, name: str, body: ClusterUpdate, principal: Principal) -> ClusterRead:
+    """Corrects a cluster. Raises ApiError: 404, and 409 for the one that follows this service's environment."""
+    cluster = _get(session, name)
+    if name == LOCAL:
+        raise conflict(f"Cluster {LOCAL} follows the environment of this service: see RAY_ADDRESS and its neighbours.")
+    changes = body.model_dump(exclude_none=True)
+    queue.wake_waiting(session, cluster.id)  # there may be more places; before the cluster's row, as whoever takes one
+    for field, value in changes.items():
+        setattr(cluster, field, value)
+    audit.record(session, principal, "cluster.update", name, **changes)
+    return _read(session, cluster)
+
+
+def _get(session: Session, name: str) -> Cluster:
     cluster = repository.get(session, name)
     if cluster is None:
         raise not_found("cluster", name)
+    return cluster
+
+
+def remove(session: Session, name: str, principal: Principal) -> None:
+    """Only a cluster that no run has used: runs keep the name of theirs."""
+    cluster = _get(session, name)
     num_runs = repository.count_runs(session, cluster)[2]
     if num_runs:
         raise conflict(f"Cluster {name} stays: {num_runs} runs belong to it.")
@@ -54,10 +73,7 @@ def list_with_state(database: Database, settings: Settings) -> list[ClusterRead]
 
 def read_with_state(database: Database, settings: Settings, name: str) -> ClusterRead:
     with database.transaction() as session:
-        cluster = repository.get(session, name)
-        if cluster is None:
-            raise not_found("cluster", name)
-        read = _read(session, cluster)
+        read = _read(session, _get(session, name))
     return _with_state(read, settings)
 
 

@@ -3,6 +3,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from sqlalchemy import text
 
 CLUSTER = {
     "name": "h100-east",
@@ -96,13 +97,46 @@ def test_only_an_unused_cluster_can_be_removed(client, launch):
         ("address", "ray://head:10001"),
         ("address", "http://user:pw@head:8265"),
         ("address", "file:///etc/passwd"),
+        ("address", "http://head:abc"),
+        ("address", "http://head:99999"),
+        ("address", "http://:8265"),
+        ("address", "http://[::1"),
+        ("address", "http://xn--:8265"),
+        ("address", "http://head:8265/?a=b"),
+        ("api_url", "http://head:0"),
         ("python", "python; rm -rf /"),
         ("python", "$(reboot)"),
         ("storage_dir", "relative/path"),
         ("max_concurrent_runs", 0),
+        ("max_concurrent_runs", 10**12),
     ],
 )
 def test_what_could_do_harm_is_refused(client, field, value):
     response = client.post("/api/v1/clusters", json={**CLUSTER, field: value})
     assert response.status_code == 422
     assert [error["pointer"] for error in response.json()["errors"]] == [f"/{field}"]
+
+
+def test_a_wrong_address_can_be_corrected(client, launch, ray, database):
+    client.post("/api/v1/clusters", json=CLUSTER)
+    launch(cluster="h100-east")
+    with database.transaction() as session:
+        session.execute(text("UPDATE outbox SET due_at = now() + interval '1 hour'"))
+    response = client.patch("/api/v1/clusters/h100-east", json={"address": ray, "max_concurrent_runs": 9})
+    assert response.status_code == 200, response.text
+    cluster = client.get("/api/v1/clusters/h100-east").json()
+    changed = CLUSTER | {"address": ray, "max_concurrent_runs": 9}
+    assert ({key: cluster[key] for key in CLUSTER}, cluster["reachability"]["state"]) == (changed, "reachable")
+    with database.transaction() as session:  # there may be a place for it now
+        assert session.scalar(text("SELECT due_at <= now() FROM outbox"))
+
+
+def test_what_cannot_be_corrected(client, make_client):
+    client.post("/api/v1/clusters", json=CLUSTER)
+    path = "/api/v1/clusters/h100-east"
+    wrong = client.patch(path, json={"address": "http://head:99999"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/address")
+    assert client.patch(path, json={"name": "other"}).status_code == 422
+    assert client.patch("/api/v1/clusters/nowhere", json={}).status_code == 404
+    assert client.patch("/api/v1/clusters/local", json={"max_concurrent_runs": 2}).status_code == 409
+    assert make_client("write").patch(path, json={}).status_code == 403
