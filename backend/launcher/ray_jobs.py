@@ -153,9 +153,9 @@ def _parse(body: dict[str, Any]) -> Job:
 
 def _lines(answer: str, is_cut: bool) -> list[str]:
     """The log's lines from Ray's answer `{"logs": "..."}`, or from its end, where the first line is not whole."""
-    if is_cut:
+    if is_cut:  # whatever is cut, JSON can be read again behind an n that follows a backslash
         answer = '{"logs": "' + answer.partition("\\n")[2]
     try:
-        return str(json.loads(answer)["logs"]).splitlines()
+        return str(json.loads(answer)["logs"]).splitlines()[is_cut:]
     except (KeyError, TypeError, ValueError):
         return []

@@ -5,9 +5,11 @@ import threading
 import pytest
 
 from backend import queue
+from backend.launcher import service
 from backend.launcher.dispatch import dispatch
 from backend.launcher.jobs import Job, JobState, StartingError, UnreachableError
 from backend.launcher.service import work_off
+from backend.runs import repository
 from contract.config import RunConfig
 
 
@@ -123,6 +125,94 @@ def test_the_token_of_a_submission_whose_answer_was_lost_still_works(launch, con
     control.work()
     response = make_client().post("/api/v1/ingest", json={}, headers={"Authorization": f"Bearer {token}"})
     assert response.status_code == 422
+
+
+def test_tries_that_reach_nobody_make_no_tokens(launch, control, cluster):
+    launch()
+    cluster.problem = UnreachableError("connection refused")
+    for _ in range(3):
+        control.all_due()
+        control.work()
+    assert control.sql("SELECT count(*) FROM api_token WHERE run_id IS NOT NULL") == [(0,)]
+
+
+def test_a_run_has_one_token_that_lasts(launch, control, cluster, settings):
+    run_id = launch()["id"]
+    control.work()
+    cluster.jobs.clear()
+    control.reconcile()
+    control.all_due()
+    control.work()
+    left_s = "SELECT round(extract(epoch FROM expires_at - now()) / 100) FROM api_token WHERE run_id = :id"
+    assert control.sql(f"{left_s} ORDER BY created_at", id=run_id) == [(settings.drain_s / 100,), (None,)]
+
+
+def test_one_call_does_so_much_and_leaves_the_rest_to_the_next(launch, control, cluster, monkeypatch):
+    control.sql("UPDATE cluster SET max_concurrent_runs = 100")
+    for _ in range(3):
+        launch()
+    monkeypatch.setattr(service, "MAX_WORK", 2)
+    assert (control.work(), control.work(), control.work()) == (2, 1, 0)
+
+
+def test_the_lease_begins_anew_before_the_job_is_submitted(launch, control, cluster):
+    """Asking for the job and submitting it may each take as long as Ray is given."""
+    launch()
+    seen = []
+    cluster.on_submit = lambda: seen.extend(control.sql("SELECT lock_expires_at - now() > interval '25 s' FROM outbox"))
+    ask = cluster.get
+
+    def slow(submission_id):
+        control.sql("UPDATE outbox SET lock_expires_at = now() + interval '1 second'")
+        return ask(submission_id)
+
+    cluster.get = slow
+    control.work()
+    assert seen == [(True,)]
+
+
+def test_a_place_that_becomes_free_while_a_run_looks_for_one_is_not_missed(running, launch, control, cluster, database):
+    """The waiting run has counted and holds its row; the other one ends before it has written that it waits."""
+    waiting = launch()["id"]
+    with database.transaction() as session:
+        lease = queue.claim(session, 30)
+        repository.get_locked(session, lease.run_id)
+        assert queue.is_held(session, lease)
+        ending = threading.Thread(
+            target=control.report, args=("finished", running, 1, "succeeded", False, None), daemon=True
+        )
+        ending.start()
+        ending.join(0.3)
+        assert ending.is_alive()  # it waits for whoever looks
+        queue.postpone(session, lease, 1000)
+    ending.join(10)
+    control.work()
+    assert f"{waiting}-1" in cluster.jobs
+
+
+def test_the_next_in_line_moves_up_when_the_one_before_is_stopped(running, launch, control, client):
+    first, second = launch()["id"], launch()["id"]
+    control.work()
+    assert client.post(f"/api/v1/runs/{first}/stop").status_code == 202
+    assert control.work() == 1
+    assert control.run(second)["status_reason"] == "Waits for a place on cluster local: 1 of 1 taken."
+
+
+def test_runs_that_are_stopped_at_once_do_not_wait_for_each_other_in_a_circle(running, launch, control, client):
+    run_ids = [launch()["id"] for _ in range(8)]
+    answers = []
+    barrier = threading.Barrier(8)
+
+    def stop(run_id):
+        barrier.wait(10)
+        answers.append(client.post(f"/api/v1/runs/{run_id}/stop").status_code)
+
+    threads = [threading.Thread(target=stop, args=(run_id,)) for run_id in run_ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert answers == [202] * 8
 
 
 def test_a_refused_job_fails_the_run_with_the_reason(launch, control, cluster):

@@ -1,4 +1,6 @@
+from backend.launcher import service
 from backend.launcher.jobs import Job, JobState, NotStartedError, UnreachableError
+from backend.runs import service as runs
 
 
 def stop(client, run_id):
@@ -90,6 +92,44 @@ def test_an_unreachable_cluster_is_asked_again(running, control, client, cluster
     control.all_due()
     control.work()
     assert control.status(running) == "stopped"
+
+
+def test_a_silent_run_on_a_cluster_that_never_answers_ends_all_the_same(running, launch, control, client, cluster):
+    waiting = launch()["id"]
+    stop(client, running)
+    cluster.problem = UnreachableError("connection refused")
+    for _ in range(4):  # its worker still reports
+        control.all_due()
+        control.work()
+    assert control.status(running) == "running"
+    control.pass_time(running, 40)
+    control.all_due()
+    control.work()
+    run = control.run(running)
+    assert (run["status"], run["attempts"][0]["outcome"]) == ("stopped", "stopped")
+    assert run["status_reason"] == (
+        "Stopped at step 0. Cluster local cannot be reached: its job may still run there, and is told to end at its "
+        "first report."
+    )
+    with control.database.transaction() as session:
+        assert runs.ingest_reply(session, running) == (1, True)
+    cluster.problem = None
+    control.all_due()
+    control.work()
+    assert f"{waiting}-1" in cluster.jobs
+
+
+def test_a_dispatch_that_fails_does_not_talk_over_a_stop(launch, control, client, cluster, monkeypatch):
+    run_id = launch()["id"]
+    monkeypatch.setattr(service, "MAX_WORK", 1)
+
+    def stop_meanwhile():
+        stop(client, run_id)
+        raise UnreachableError("connection refused")
+
+    cluster.on_submit = stop_meanwhile
+    control.work()
+    assert control.run(run_id)["status_reason"] == "Stopping: asking Ray."
 
 
 def test_without_ray_there_is_no_job_to_stop(running, control, client, cluster):
