@@ -1,6 +1,7 @@
 """The entry of a Ray job: `python -m workers.main` runs the assignment that FOREDECK_ASSIGNMENT holds.
 
-Exit codes: 0 succeeded or stopped, 1 failed, 2 no usable assignment, 3 replaced by a newer attempt.
+Exit codes: 0 succeeded or stopped, 1 failed, 2 no usable assignment, 3 replaced by a newer attempt or refused by the
+control plane, 4 succeeded or stopped, but the control plane does not know it yet.
 """
 
 import logging
@@ -25,10 +26,11 @@ from workers.telemetry.sender import Sender, earlier_spools
 from workers.telemetry.spool import Spool
 from workers.train.checkpoint import CheckpointStore
 
-EXIT_DONE, EXIT_FAILED, EXIT_UNUSABLE, EXIT_REPLACED = 0, 1, 2, 3
+EXIT_DONE, EXIT_FAILED, EXIT_UNUSABLE, EXIT_REPLACED, EXIT_UNDELIVERED = 0, 1, 2, 3, 4
 
 _EMITTER = "driver/0"
-_FLUSH_S = 60.0
+_FLUSH_S = 600.0
+"""So long may the control plane be away at the end of a run; after that, a new attempt delivers what is left."""
 _FLUSH_TERMINATED_S = 2.0
 """After SIGTERM, Ray kills the job 3 s later."""
 
@@ -67,6 +69,11 @@ class Attempt:
 
     def run(self) -> int:
         """Returns the exit code, after all events are delivered or the time for that is over."""
+        code = self._reporting()
+        is_delivered = self._deliver()
+        return EXIT_UNDELIVERED if code == EXIT_DONE and not is_delivered else code
+
+    def _reporting(self) -> int:
         handler = ReportingHandler(self._reporter)
         logging.getLogger().addHandler(handler)
         self._stop.install()
@@ -76,11 +83,18 @@ class Attempt:
         finally:
             logging.getLogger().removeHandler(handler)
             self._reporter.close()
-            if not self._sender.flush(_FLUSH_TERMINATED_S if self._stop.is_terminated else _FLUSH_S):
-                log.warning("The last events could not be delivered; the next attempt will deliver them.")
-            self._sender.close()
-            self._spool.close()
+
+    def _deliver(self) -> bool:
+        """Give the cluster its GPUs back, and see that all events arrive."""
+        if not self._stop.is_terminated:  # otherwise there are seconds left, and those are for the events
             ray.shutdown()
+        is_delivered = self._sender.flush(_FLUSH_TERMINATED_S if self._stop.is_terminated else _FLUSH_S)
+        if not is_delivered:
+            log.warning("The last events could not be delivered; the next attempt will deliver them.")
+        self._sender.close()
+        self._spool.close()
+        ray.shutdown()
+        return is_delivered
 
     def _report_outcome(self) -> int:
         """Train, and turn however that ends into the last event and the exit code."""

@@ -12,7 +12,7 @@ class StoppedError(Exception):
 
 
 class ReplacedError(Exception):
-    """A newer attempt of the run exists."""
+    """The control plane does not count on this attempt any more."""
 
 
 class StopWatch:
@@ -41,6 +41,8 @@ class StopWatch:
         """Within a stage: raise only where its result is not wanted any more."""
         if self._sender.is_replaced:
             raise ReplacedError("a newer attempt of the run has taken over")
+        if self._sender.is_dismissed:
+            raise ReplacedError("the control plane has refused this attempt's token for a while")
         if self.is_terminated:
             raise StoppedError("the process was asked to end")
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _FIRST_BACK_OFF_S = 0.2
 _LONGEST_BACK_OFF_S = 5.0
 _REQUEST_TIMEOUT_S = 10.0
 _MAX_BATCH_BYTES = 1_000_000
+_LASTING_S = 300.0
+"""Refused for so long, this attempt's token is refused for good: its run has ended, or another attempt has it."""
 _REFUSED = {400, 413, 422}
 """Answers that mean the events themselves are at fault; everything else is tried again."""
 
@@ -30,7 +33,13 @@ class Sender:
     """
 
     def __init__(
-        self, api_url: str, token: str, spool: Spool, attempt: int, earlier: Sequence[SpoolReader] = ()
+        self,
+        api_url: str,
+        token: str,
+        spool: Spool,
+        attempt: int,
+        earlier: Sequence[SpoolReader] = (),
+        lasting_s: float = _LASTING_S,
     ) -> None:
         self._client = httpx.Client(
             base_url=api_url.rstrip("/"),
@@ -47,6 +56,8 @@ class Sender:
         self._has_news = True
         self._is_closing = False
         self._back_off_s = 0.0
+        self._lasting_s = lasting_s
+        self._refused_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="telemetry-sender", daemon=True)
         spool.on_append(self._wake)
 
@@ -59,13 +70,26 @@ class Sender:
     def is_stop_requested(self) -> bool:
         return self._is_stop_requested
 
+    @property
+    def is_dismissed(self) -> bool:
+        """The control plane has refused the token for so long that this process should exit."""
+        since = self._refused_since
+        return since is not None and time.monotonic() - since > self._lasting_s
+
     def start(self) -> None:
         self._thread.start()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until every event of this attempt is acknowledged; False when the time ran out first."""
+        """Wait until every event is acknowledged, those of earlier attempts too.
+
+        False when the time ran out first, or the control plane takes nothing from this process any more.
+        """
         with self._progress:
-            return self._progress.wait_for(lambda: self._spool.acknowledged >= self._spool.last_seq, timeout_s)
+            self._progress.wait_for(lambda: self._is_all_delivered() or self.is_dismissed, timeout_s)
+            return self._is_all_delivered()
+
+    def _is_all_delivered(self) -> bool:
+        return not self._earlier and self._spool.acknowledged >= self._spool.last_seq
 
     def close(self) -> None:
         """Stop sending; what is not acknowledged stays on disk for the next attempt to deliver."""
@@ -85,8 +109,10 @@ class Sender:
             try:
                 self._deliver_once()
                 self._back_off_s = 0.0
-            except (httpx.HTTPError, ValueError) as error:
+            except (httpx.HTTPError, OSError, ValueError) as error:
                 self._is_worse(error)
+            with self._progress:
+                self._progress.notify_all()
 
     def _wait_for_work(self) -> bool:
         """Wait for an event, or for the back-off to end; False when closing."""
@@ -131,11 +157,16 @@ class Sender:
         self._take(spool, IngestResponse.model_validate_json(response.content))
 
     def _request(self, lines: list[str]) -> httpx.Response:
-        return self._client.post(
+        response = self._client.post(
             "/api/v1/ingest",
             content='{"events":[' + ",".join(lines) + "]}",
             headers={"Content-Type": "application/json"},
         )
+        if response.status_code not in {401, 403}:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = time.monotonic()
+        return response
 
     def _post_singly(self, spool: SpoolReader, lines: list[str], response: httpx.Response, first_seq: int) -> None:
         """One bad event must not hold up the others: find it by halving, and put it aside.

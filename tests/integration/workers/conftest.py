@@ -20,6 +20,7 @@ class IngestServer:
         self.refuse = lambda event: False
         self.drop_answers = 0
         self.token = "secret"
+        self.refusal = 401
         self.changed = threading.Condition()
         self._port = 0
         self._server = None
@@ -79,7 +80,7 @@ class IngestServer:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.path == "/api/v1/ingest"
                 if self.headers["Authorization"] != f"Bearer {server.token}":
-                    return self.answer(401, b"{}")
+                    return self.answer(server.refusal, b"{}")
                 request = IngestRequest.model_validate_json(body)
                 if any(map(server.refuse, request.events)):
                     return self.answer(422, b"{}")

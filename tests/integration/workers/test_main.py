@@ -16,6 +16,8 @@ import yaml
 from contract.config import RunConfig
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 from contract.telemetry.stages import Stage
+from workers import main
+from workers.stopping import StopWatch
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "examples" / "smoke.yaml").read_text())["config"]
@@ -226,6 +228,53 @@ def test_a_run_ends_early_when_it_should(make_worker, ingest_server, way):
     assert worker.end(process) == (3 if way == "replaced" else 0)
     outcomes = [body.outcome for body in ingest_server.bodies("finished")]
     assert outcomes == ([] if way == "replaced" else ["stopped"])
+
+
+@pytest.fixture
+def make_attempt(ingest_server, tmp_path, monkeypatch):
+    """Attempts in this process whose training is done at once."""
+    monkeypatch.setattr(StopWatch, "install", lambda _: None)
+    monkeypatch.setattr(main.Attempt, "_train", lambda _: None)
+    monkeypatch.setattr(main, "_FLUSH_S", 1.0)
+
+    def make(attempt):
+        config = RunConfig.model_validate(SMOKE)
+        return main.Attempt(
+            WorkerAssignment(
+                run_id=uuid.UUID(int=1),
+                run_name="test",
+                attempt=attempt,
+                api_url=ingest_server.url,
+                token=ingest_server.token,
+                storage_dir=str(tmp_path),
+                cache_dir=str(tmp_path),
+                config_json=config.model_dump_json(),
+                config_sha256=config.sha256(),
+            )
+        )
+
+    return make
+
+
+def test_a_success_that_nobody_has_heard_of_is_none_until_the_next_attempt_has_told_it(make_attempt, ingest_server):
+    ingest_server.down()
+    assert make_attempt(1).run() == main.EXIT_UNDELIVERED
+    ingest_server.up()
+    ingest_server.current_attempt = 2
+    assert make_attempt(2).run() == main.EXIT_DONE
+    assert [body.outcome for attempt in (1, 2) for body in ingest_server.bodies("finished", attempt)] == [
+        "succeeded",
+        "succeeded",
+    ]
+
+
+def test_the_cluster_gets_its_gpus_back_before_events_are_waited_for(make_attempt, ingest_server, monkeypatch):
+    order = []
+    monkeypatch.setattr(main.ray, "shutdown", lambda: order.append("shutdown"))
+    flush = main.Sender.flush
+    monkeypatch.setattr(main.Sender, "flush", lambda *arguments: (order.append("flush"), flush(*arguments))[1])
+    assert make_attempt(1).run() == main.EXIT_DONE
+    assert order[:2] == ["shutdown", "flush"]
 
 
 def test_a_configuration_of_another_version_is_refused(make_worker, ingest_server):
