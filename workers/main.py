@@ -103,6 +103,9 @@ class Attempt:
         except StoppedError as reason:
             log.info("Stopped: %s.", reason)
             self._reporter.finished("stopped")
+        except SystemExit:  # SIGTERM before Ray's own handler was replaced
+            self._stop.terminate()
+            self._reporter.finished("stopped")
         except ReplacedError as reason:
             log.warning("Exiting: %s.", reason)
             return EXIT_REPLACED
@@ -125,7 +128,7 @@ class Attempt:
         self._reporter.started(found[1].step if found else None, socket.gethostname(), versions())
         self._reporter.start()
         config = checked_config(self._assignment)
-        store = CheckpointStore(checkpoints, config.checkpoint.max_kept)
+        store = CheckpointStore(checkpoints, config.checkpoint.max_kept, self._assignment.attempt)
         connect(self._assignment)
         self._stop.install()  # Ray puts its own handler for SIGTERM
         set_up = SetUp(

@@ -46,5 +46,9 @@ class StopWatch:
         if self.is_terminated:
             raise StoppedError("the process was asked to end")
 
-    def _on_sigterm(self, *_: Any) -> None:
+    def terminate(self) -> None:
+        """Take note that the process was asked to end."""
         self._is_terminated.set()
+
+    def _on_sigterm(self, *_: Any) -> None:
+        self.terminate()

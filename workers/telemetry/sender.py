@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from contract.telemetry.events import MAX_EVENTS_PER_BATCH, IngestResponse, Log
+from contract.telemetry.events import MAX_EVENTS_PER_BATCH, Finished, IngestResponse, Log
 from workers.telemetry.spool import Spool, SpoolReader
 
 _COALESCE_S = 0.05
@@ -17,6 +17,8 @@ _COALESCE_S = 0.05
 _FIRST_BACK_OFF_S = 0.2
 _LONGEST_BACK_OFF_S = 5.0
 _REQUEST_TIMEOUT_S = 10.0
+_TELL_INTERVAL_S = 60.0
+"""Between two warnings that events do not arrive."""
 _MAX_BATCH_BYTES = 1_000_000
 _LASTING_S = 300.0
 """Refused for so long, this attempt's token is refused for good: its run has ended, or another attempt has it."""
@@ -44,7 +46,6 @@ class Sender:
         self._client = httpx.Client(
             base_url=api_url.rstrip("/"),
             headers={"Authorization": f"Bearer {token}"},
-            timeout=_REQUEST_TIMEOUT_S,
             trust_env=False,  # a .netrc of this host would replace the token
         )
         self._spool = spool
@@ -55,7 +56,10 @@ class Sender:
         self._progress = threading.Condition()
         self._has_news = True
         self._is_closing = False
+        self._is_hurried = False
         self._back_off_s = 0.0
+        self._request_timeout_s = _REQUEST_TIMEOUT_S
+        self._told_at: float | None = None
         self._lasting_s = lasting_s
         self._refused_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="telemetry-sender", daemon=True)
@@ -80,11 +84,14 @@ class Sender:
         self._thread.start()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until every event is acknowledged, those of earlier attempts too.
+        """Wait until every event is acknowledged, those of earlier attempts too; a back-off ends at once.
 
         False when the time ran out first, or the control plane takes nothing from this process any more.
         """
+        self._request_timeout_s = min(_REQUEST_TIMEOUT_S, timeout_s)
         with self._progress:
+            self._is_hurried = True
+            self._progress.notify_all()
             self._progress.wait_for(lambda: self._is_all_delivered() or self.is_dismissed, timeout_s)
             return self._is_all_delivered()
 
@@ -108,7 +115,7 @@ class Sender:
         while self._wait_for_work():
             try:
                 self._deliver_once()
-                self._back_off_s = 0.0
+                self._back_off_s, self._told_at = 0.0, None
             except (httpx.HTTPError, OSError, ValueError) as error:
                 self._is_worse(error)
             with self._progress:
@@ -118,16 +125,19 @@ class Sender:
         """Wait for an event, or for the back-off to end; False when closing."""
         with self._progress:
             if self._back_off_s:
-                self._progress.wait_for(lambda: self._is_closing, self._back_off_s)
+                self._progress.wait_for(lambda: self._is_closing or self._is_hurried, self._back_off_s)
+                self._back_off_s = 0.0 if self._is_hurried else self._back_off_s
             else:
                 self._progress.wait_for(lambda: self._has_news or self._is_closing)
                 self._progress.wait_for(lambda: self._is_closing, _COALESCE_S)
-            self._has_news = False
+            self._has_news = self._is_hurried = False
             return not self._is_closing
 
     def _is_worse(self, error: Exception) -> None:
-        if not self._back_off_s:
-            log.warning("Cannot reach the control plane (%s). Events are kept on disk and sent later.", error)
+        now = time.monotonic()
+        if self._told_at is None or now - self._told_at >= _TELL_INTERVAL_S:
+            self._told_at = now
+            log.warning("%s Events are kept on disk and sent later.", _explain(error))
         self._back_off_s = min(max(2 * self._back_off_s, _FIRST_BACK_OFF_S), _LONGEST_BACK_OFF_S)
 
     def _deliver_once(self) -> None:
@@ -160,6 +170,7 @@ class Sender:
         response = self._client.post(
             "/api/v1/ingest",
             content='{"events":[' + ",".join(lines) + "]}",
+            timeout=self._request_timeout_s,
             headers={"Content-Type": "application/json"},
         )
         if response.status_code not in {401, 403}:
@@ -171,17 +182,17 @@ class Sender:
     def _post_singly(self, spool: SpoolReader, lines: list[str], response: httpx.Response, first_seq: int) -> None:
         """One bad event must not hold up the others: find it by halving, and put it aside.
 
-        A log line takes its place, since the control plane stores nothing behind a gap in seq.
+        Another takes its place, since the control plane stores nothing behind a gap in seq.
         """
         if len(lines) > 1:
             half = len(lines) // 2
             self._post(spool, lines[:half])
             self._post(spool, lines[half:])
             return
-        log.error("The control plane refused event %d: %s", first_seq, response.text[:1000])
-        spool.refuse(lines[0])
         answer = self._request([_substitute(lines[0], response)])
         answer.raise_for_status()
+        log.error("The control plane refused event %d: %s", first_seq, response.text[:1000])
+        spool.refuse(lines[0])
         self._take(spool, IngestResponse.model_validate_json(answer.content))
 
     def _take(self, spool: SpoolReader, answer: IngestResponse) -> None:
@@ -199,11 +210,35 @@ class Sender:
 
 
 def _substitute(line: str, response: httpx.Response) -> str:
-    """A log line in the place of a refused event."""
+    """In the place of a refused event a log line, or for the attempt's last one its bare outcome."""
     event = json.loads(line)
-    message = f"The control plane refused an event of kind {event['body'].get('kind')}: {response.text[:1000]}"
-    event["body"] = Log(level="error", message=message).model_dump()
-    return json.dumps(event)
+    body = event["body"]
+    message = f"The control plane refused an event of kind {body.get('kind')}: {response.text[:1000]}"
+    if body.get("kind") == "finished":
+        error = message if body["outcome"] == "failed" else None
+        bare = Finished(outcome=body["outcome"], is_retryable=body.get("is_retryable", False), error=error)
+    else:
+        bare = Log(level="error", message=message)
+    return json.dumps(event | {"body": bare.model_dump()})
+
+
+def _explain(error: Exception) -> str:
+    """Why events do not arrive, in words for the run's owner."""
+    if isinstance(error, httpx.HTTPStatusError) and error.response.is_client_error:
+        answer = error.response
+        return f"The control plane does not take this worker's events: {answer.status_code} {_detail(answer)}."
+    if isinstance(error, httpx.HTTPError):
+        return f"Cannot reach the control plane ({error})."
+    if isinstance(error, OSError):
+        return f"Cannot read or mark the events on disk ({error})."
+    return f"The control plane's answer cannot be understood ({error})."
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["detail"]).rstrip(".")
+    except (ValueError, LookupError, TypeError):
+        return answer.reason_phrase
 
 
 def earlier_spools(storage_dir: Path, attempt: int) -> list[SpoolReader]:

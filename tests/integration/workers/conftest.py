@@ -21,6 +21,8 @@ class IngestServer:
         self.drop_answers = 0
         self.token = "secret"
         self.refusal = 401
+        self.num_requests = 0
+        self.refusal_content = b"{}"
         self.changed = threading.Condition()
         self._port = 0
         self._server = None
@@ -55,6 +57,11 @@ class IngestServer:
         with self.changed:
             assert self.changed.wait_for(condition, timeout_s), "the server did not receive what the test waits for"
 
+    def wait_for_requests(self, count, timeout_s=30):
+        """Wait for so many more requests, whatever their answers."""
+        goal = self.num_requests + count
+        self.wait_for(lambda: self.num_requests >= goal, timeout_s)
+
     def take(self, request):
         with self.changed:
             for event in request.events:
@@ -79,8 +86,11 @@ class IngestServer:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.path == "/api/v1/ingest"
+                with server.changed:
+                    server.num_requests += 1
+                    server.changed.notify_all()
                 if self.headers["Authorization"] != f"Bearer {server.token}":
-                    return self.answer(server.refusal, b"{}")
+                    return self.answer(server.refusal, server.refusal_content)
                 request = IngestRequest.model_validate_json(body)
                 if any(map(server.refuse, request.events)):
                     return self.answer(422, b"{}")

@@ -1,14 +1,21 @@
 import logging
+import socket
 import time
 import uuid
 
 import pytest
 
-from contract.telemetry.events import Log
+from contract.telemetry.events import Finished, Log
+from workers.telemetry import sender as sender_module
 from workers.telemetry.sender import Sender, earlier_spools
 from workers.telemetry.spool import Spool
 
 RUN = uuid.uuid4()
+REFUSALS = [
+    (401, b'{"detail":"This token has expired."}', "401 This token has expired."),
+    (403, b"[]", "403 Forbidden."),
+    (409, b"", "409 Conflict."),
+]
 
 
 @pytest.fixture
@@ -76,6 +83,68 @@ def test_one_refused_event_does_not_hold_up_the_others(ingest_server, spool, sen
     assert (a, b, c) == ("a", "b", "c")
     assert "refused an event of kind log" in substitute
     assert '"bad"' in (tmp_path / "attempt-1" / "spool" / "refused").read_text()
+
+
+def test_a_refused_end_is_still_an_end(ingest_server, spool, sender, tmp_path):
+    """Without one the run would count as crashed and be tried again."""
+    ingest_server.refuse = lambda event: event.body.kind == "finished" and event.body.error == "bad"
+    spool.append(Finished(outcome="failed", error="bad", is_retryable=True))
+    assert sender.flush(10)
+    (finished,) = ingest_server.bodies("finished")
+    assert (finished.outcome, finished.is_retryable) == ("failed", True)
+    assert "refused an event of kind finished" in finished.error
+    assert '"bad"' in (tmp_path / "attempt-1" / "spool" / "refused").read_text()
+
+
+def test_a_refused_event_is_put_aside_once_however_long_its_substitute_takes(ingest_server, spool, sender, tmp_path):
+    ingest_server.refuse = lambda event: True
+    _say(spool, "bad")
+    ingest_server.wait_for_requests(6)  # the event and its substitute, again and again
+    aside = tmp_path / "attempt-1" / "spool" / "refused"
+    assert not aside.exists()
+    ingest_server.refuse = lambda event: event.body.message == "bad"
+    assert sender.flush(10)
+    assert len(aside.read_text().splitlines()) == 1
+
+
+def test_flushing_ends_a_back_off(ingest_server, spool, sender, monkeypatch):
+    """After SIGTERM there are two seconds left, whatever has been waited for so far."""
+    monkeypatch.setattr(sender_module, "_FIRST_BACK_OFF_S", 60.0)
+    monkeypatch.setattr(sender_module, "_LONGEST_BACK_OFF_S", 60.0)
+    ingest_server.down()
+    _say(spool, "a")
+    deadline = time.monotonic() + 10
+    while not sender._back_off_s:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    ingest_server.up()
+    assert sender.flush(2)
+    assert _messages(ingest_server) == ["a"]
+
+
+def test_a_server_that_does_not_answer_holds_a_flush_no_longer_than_its_time(ingest_server, spool):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        sender = Sender(f"http://127.0.0.1:{silent.getsockname()[1]}", "secret", spool, attempt=1)
+        sender._request_timeout_s = 0.1
+        started = time.monotonic()
+        sender.start()
+        _say(spool, "a")
+        assert not sender.flush(0.5)
+        sender.close()
+        assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(("status", "content", "words"), REFUSALS)
+def test_who_is_refused_is_told_why(ingest_server, spool, sender, caplog, status, content, words):
+    ingest_server.token, ingest_server.refusal, ingest_server.refusal_content = "other", status, content
+    with caplog.at_level(logging.WARNING):
+        _say(spool, "a")
+        ingest_server.wait_for_requests(3)
+    (told,) = [record.message for record in caplog.records if record.name == "workers.telemetry.sender"]
+    assert words in told  # once a minute, not at every try
+    assert "Cannot reach" not in told
 
 
 def test_a_wrong_token_is_tried_again_until_it_is_right(ingest_server, spool, sender):
