@@ -14,6 +14,7 @@ from pathlib import Path
 
 import ray
 from pydantic import ValidationError
+from ray.exceptions import RayError, RayTaskError
 
 from contract.config import RunConfig
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
@@ -115,8 +116,7 @@ class Attempt:
             return EXIT_FAILED
         except Exception as error:
             log.exception("The run failed")
-            is_retryable = isinstance(error, ConnectionError)
-            self._reporter.finished("failed", error=explain(error), is_retryable=is_retryable)
+            self._reporter.finished("failed", error=explain(error), is_retryable=may_pass(error))
             return EXIT_FAILED
         else:
             self._reporter.finished("succeeded")
@@ -172,6 +172,11 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether another attempt could do better: the network or Ray failed, not what was asked of them."""
+    return isinstance(error, (ConnectionError, RayError)) and not isinstance(error, RayTaskError)
 
 
 def explain(error: Exception) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ray.exceptions import RaySystemError, RayTaskError
 
 from contract.config import RunConfig
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
@@ -266,6 +267,25 @@ def test_a_success_that_nobody_has_heard_of_is_none_until_the_next_attempt_has_t
         "succeeded",
         "succeeded",
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_retryable"),
+    [
+        (RaySystemError("the raylet is gone"), True),
+        (ConnectionError("no route"), True),
+        (RayTaskError("call", "...", ValueError("no such path")), False),
+        (ValueError("no such path"), False),
+    ],
+)
+def test_what_another_attempt_could_do_better_is_said(make_attempt, ingest_server, monkeypatch, error, is_retryable):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(main.Attempt, "_train", fail)
+    assert make_attempt(1).run() == main.EXIT_FAILED
+    (finished,) = ingest_server.bodies("finished")
+    assert (finished.outcome, finished.is_retryable) == ("failed", is_retryable)
 
 
 def test_the_cluster_gets_its_gpus_back_before_events_are_waited_for(make_attempt, ingest_server, monkeypatch):
