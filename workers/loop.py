@@ -3,6 +3,7 @@
 It knows protocols only: an engine generates, a trainer learns, a sync carries weights from one to the other.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from workers.telemetry.reporter import Reporter
 from workers.train.checkpoint import CheckpointStore, RunProgress
 from workers.train.trainer import PolicyTrainer, TrainingBatch
 from workers.train.weight_sync import WeightSync
+
+log = logging.getLogger(__name__)
 
 _UNTRAINED_STAGES = (Stage.PROBE, Stage.VALIDATION, Stage.CHECKPOINT)
 """Stages that no training needs, and that the step speedup therefore leaves out."""
@@ -102,7 +105,20 @@ class GrpoLoop:
             self._write_checkpoint(after, clock)
             after = replace(after, elapsed_s=before.elapsed_s + clock.total())
         report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s})
+        self._log_step(step, rollout, clock.total())
         return after
+
+    def _log_step(self, step: int, rollout: Rollout, seconds: float) -> None:
+        """The step in one line, for who reads the log and not the charts."""
+        accepted = rollout.result.counters.acceptance_length
+        log.info(
+            "Step %d/%d took %.1f s: reward %.3f%s.",
+            step,
+            self._config.grpo.num_steps,
+            seconds,
+            rollout.rewards_PG.mean().item(),
+            f", acceptance length {accepted:.2f}" if accepted is not None else "",
+        )
 
     def _roll_out(self, step: int, next_problem: int, clock: StageClock) -> Rollout:
         """Prompts, weights, responses, rewards and advantages."""
@@ -173,9 +189,10 @@ class GrpoLoop:
         with clock.stage(Stage.VALIDATION):
             params = self._sampling("validation", 0, self._config.validation.temperature)
             result = self._parts.engine.generate(prompts, 1, params)
-            rewards = self._rewards(self._held_out, result)
+            accuracy = self._rewards(self._held_out, result).mean().item()
+        log.info("Validation after step %d: %.1f %% of %d prompts right.", step, 100 * accuracy, len(prompts))
         return {
-            "validation/accuracy_fraction": rewards.mean().item(),
+            "validation/accuracy_fraction": accuracy,
             "validation/response_length_mean_tokens": sum(len(c.token_ids) for c in result.completions) / len(prompts),
         }
 
@@ -186,6 +203,7 @@ class GrpoLoop:
         with clock.stage(Stage.CHECKPOINT):
             path, size_bytes = self._parts.checkpoints.write(progress, self._save)
         self._parts.reporter.checkpoint(progress.step, str(path), size_bytes)
+        log.info("The checkpoint of step %d is complete.", progress.step)
 
     def _save(self, folder: Path) -> None:
         """The trainer's state; the policy's folder gets its tokenizer, so that it can be used anywhere."""

@@ -117,6 +117,7 @@ class SetUp:
         if folder.is_dir():
             log.info("The starting policy comes from %s.", folder)
         else:
+            log.info("Warming up the starting policy in %d steps. It will be kept.", config.policy.warm_up.num_steps)
             stream = self._trainer.actor.warm_up.options(num_returns="streaming").remote(str(folder))
             self._follow(Stage.WARM_UP, self._calls.stream("The trainer", stream), 0.0)
         return folder
@@ -139,7 +140,9 @@ class SetUp:
         if folder.is_dir():
             log.info("The starting draft head comes from %s.", folder)
         else:
-            rollouts = self._draft_rollouts(policy, config.drafter.pretraining.num_rollouts)
+            count = config.drafter.pretraining.num_rollouts
+            log.info("Training the starting draft head on %d responses of the policy. It will be kept.", count)
+            rollouts = self._draft_rollouts(policy, count)
             call = self._trainer.actor.pretrain_draft.options(num_returns="streaming")
             stream = call.remote(str(folder), str(policy), rollouts)
             self._follow(Stage.DRAFT_PRETRAINING, self._calls.stream("The trainer", stream), _ROLLOUT_SHARE)

@@ -237,3 +237,22 @@ def test_without_a_drafter_nothing_is_claimed_about_speculation(start, tmp_path)
     names = {name for _, name in run.metrics()}
     assert not any(name.startswith(("speedup/", "draft/", "rollout/acceptance")) for name in names)
     assert {"reward/train_mean", "lossless/ks_distance", "validation/accuracy_fraction"} <= names
+
+
+def test_the_log_tells_of_steps_validations_and_checkpoints(start, tmp_path, caplog):
+    caplog.set_level("INFO", logger="workers")
+    run = start(tmp_path, grpo=CONFIG["grpo"] | {"num_steps": 2})
+    run.run()
+    said = [record.message for record in caplog.records if record.name == "workers.loop"]
+    assert [line.split(":")[0] for line in said if not line.startswith("Step")] == [
+        "Validation after step 0",
+        "Validation after step 2",
+        "The checkpoint of step 2 is complete.",
+    ]
+    steps = [line for line in said if line.startswith("Step")]
+    assert [line.split(" took ")[0] for line in steps] == ["Step 1/2", "Step 2/2"]
+    for step, line in enumerate(steps, start=1):
+        reward, length = (
+            run.metrics()[step, name] for name in ("reward/train_mean", "rollout/acceptance_length_tokens")
+        )
+        assert f"reward {reward:.3f}, acceptance length {length:.2f}" in line
