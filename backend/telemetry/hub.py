@@ -180,7 +180,7 @@ class Hub:
 
     async def _listen(self) -> None:
         is_down = False
-        while True:
+        while self._is_running:  # a cancellation can get lost in the client's own time limits
             try:
                 async with (
                     redis.asyncio.from_url(self._redis_url, socket_connect_timeout=1) as client,
