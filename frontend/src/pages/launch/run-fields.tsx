@@ -86,7 +86,7 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
       <FieldRow
         id="run-max-attempts"
         label="Attempts at most"
-        help="After a crash it starts again from its last checkpoint. Allowed: 1 to 20."
+        help="A crashed run starts again from its last checkpoint; it fails once this many attempts brought no new one. Allowed: 1 to 20."
         messages={at("/max_attempts")}
         reset={draft.maxAttempts === undefined ? undefined : () => onChange({ maxAttempts: undefined })}
         resetTo="3"

@@ -20,20 +20,18 @@ export function AttemptsTab({ run }: { run: RunRead }) {
   return (
     <ol className="cards">
       {run.attempts.toReversed().map((attempt) => (
-        <AttemptCard key={attempt.number} attempt={attempt} max={run.max_attempts} />
+        <AttemptCard key={attempt.number} attempt={attempt} />
       ))}
     </ol>
   );
 }
 
-function AttemptCard({ attempt, max }: { attempt: Attempt; max: number }) {
+function AttemptCard({ attempt }: { attempt: Attempt }) {
   const outcome = attempt.outcome ? OUTCOMES[attempt.outcome] : { word: "In progress", tone: "running" };
   return (
     <li className="card">
       <div className="card-head">
-        <h2>
-          Attempt {attempt.number} <span className="muted">of at most {max}</span>
-        </h2>
+        <h2>Attempt {attempt.number}</h2>
         {outcome && <span className={`badge tone-${outcome.tone}`}>{outcome.word}</span>}
       </div>
       {attempt.error && <pre className="attempt-error">{attempt.error}</pre>}
@@ -44,6 +42,8 @@ function AttemptCard({ attempt, max }: { attempt: Attempt; max: number }) {
             ? "the beginning"
             : `the checkpoint of step ${attempt.resumed_from_step}`}
         </dd>
+        <dt>Last checkpoint</dt>
+        <dd>{attempt.last_checkpoint_step === null ? "none" : `step ${attempt.last_checkpoint_step}`}</dd>
         <dt>Started</dt>
         <dd>{attempt.started_at ? <RelativeTime time={attempt.started_at} /> : "not yet"}</dd>
         <dt>Took</dt>

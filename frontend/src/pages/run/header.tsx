@@ -48,7 +48,7 @@ function RunFacts({ run }: { run: RunRead }) {
     <>
       <span className="mono">{run.id.slice(0, 8)}</span> · {run.cluster}
       {run.created_by && ` · ${run.created_by}`} · created <RelativeTime time={run.created_at} />
-      {run.current_attempt > 1 && ` · attempt ${run.current_attempt} of ${run.max_attempts}`}
+      {run.current_attempt > 1 && ` · attempt ${run.current_attempt}`}
       {run.cloned_from_id && (
         <>
           {" "}
