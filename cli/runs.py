@@ -40,7 +40,9 @@ def launch(
     name: Name = None,
     labels: Annotated[list[str] | None, typer.Option("--label", metavar="KEY=VALUE")] = None,
     cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
-    max_attempts: Annotated[int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")] = 3,
+    max_attempts: Annotated[
+        int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")
+    ] = 3,
     wait: Wait = False,
     follow: Follow = False,
     timeout: Timeout = None,
