@@ -79,6 +79,8 @@ class Settings(BaseModel):
     """Job server of the cluster named `local`, in place of a Ray that `foredeck up` starts."""
     ray_token: str | None = _variable("FOREDECK_RAY_TOKEN", None, is_secret=True)
     """Bearer token of the Ray at RAY_ADDRESS, when it runs with RAY_AUTH_MODE=token; no other address is sent it."""
+    ray_tokens_dir: Folder | None = _variable("FOREDECK_RAY_TOKENS_DIR", None)
+    """Folder with the Ray tokens of registered clusters: one file each, named like the cluster."""
     cluster_python: str = _variable("FOREDECK_CLUSTER_PYTHON", sys.executable)
     """Python interpreter of the cluster named `local`."""
     storage_dir: Folder | None = _variable("FOREDECK_STORAGE_DIR", None)

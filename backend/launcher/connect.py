@@ -30,12 +30,25 @@ def connector(settings: Settings, timeout_s: float | None = None) -> Connect:
     def connect(target: Target, wake: bool) -> AbstractContextManager[JobServer]:
         wait_s = timeout_s or settings.ray_timeout_s
         if target.address is not None:
-            is_meant = target.address == settings.ray_address  # a registered address must not learn the token
-            return RayJobServer(target.address, settings.ray_token if is_meant else None, wait_s)
+            return RayJobServer(target.address, _token_of(target, settings), wait_s)
         address, token = _embedded(settings.embedded_ray_dir, wake)
         return RayJobServer(address, token, wait_s)
 
     return connect
+
+
+def _token_of(target: Target, settings: Settings) -> str | None:
+    """The token that is meant for the cluster: no registered address may learn that of another."""
+    if target.address == settings.ray_address:
+        return settings.ray_token
+    if settings.ray_tokens_dir is None:
+        return None
+    try:
+        return (settings.ray_tokens_dir / target.name).read_text().strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreachableError(f"the Ray token of cluster {target.name} cannot be read: {error}") from error
 
 
 def remembering(connect: Connect) -> Connect:

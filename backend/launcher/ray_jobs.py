@@ -94,7 +94,10 @@ class RayJobServer:
         with self._open(method, path, **arguments) as (response, chunks):
             content = b"".join(chunks(MAX_ANSWER_BYTES))
         if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            raise UnreachableError(f"{self._address} refuses the service's token: set FOREDECK_RAY_TOKEN to Ray's")
+            raise UnreachableError(
+                f"{self._address} refuses the service's token: set FOREDECK_RAY_TOKEN for the cluster of RAY_ADDRESS, "
+                "or put it into FOREDECK_RAY_TOKENS_DIR for a registered one"
+            )
         return httpx.Response(response.status_code, content=content)
 
     @contextmanager
