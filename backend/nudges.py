@@ -85,7 +85,7 @@ class Sender:
 
 @cache
 def _celery(redis_url: str) -> "Celery":
-    from backend.celery_app import configured  # noqa: PLC0415 (Celery takes a second to load: not in a request)
+    from backend.broker import configured  # noqa: PLC0415 (Celery takes a second to load: not in a request)
 
     return configured(redis_url)
 
