@@ -148,8 +148,9 @@ class Hub:
                 await self._tick()
         finally:
             self._is_running = False
-            listener.cancel()
-            await asyncio.wait([listener])
+            while not listener.done():  # a cancellation can get lost in the client's own time limits
+                listener.cancel()
+                await asyncio.wait([listener], timeout=0.1)
 
     async def _tick(self) -> None:
         is_woken = False
@@ -180,7 +181,7 @@ class Hub:
 
     async def _listen(self) -> None:
         is_down = False
-        while self._is_running:  # a cancellation can get lost in the client's own time limits
+        while self._is_running:
             try:
                 async with (
                     redis.asyncio.from_url(self._redis_url, socket_connect_timeout=1) as client,
