@@ -15,7 +15,15 @@ _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
-_TALKATIVE = ("httpx", "httpcore", "uvicorn.access", "celery.worker.strategy", "celery.app.trace", "celery.beat")
+_TALKATIVE = (
+    "httpx",
+    "httpcore",
+    "uvicorn.access",
+    "celery.worker.strategy",
+    "celery.app.trace",
+    "celery.beat",
+    "alembic.runtime.plugins",
+)
 """They repeat every few seconds, or on every request, what our own records say better."""
 
 

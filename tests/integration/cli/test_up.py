@@ -97,7 +97,7 @@ def test_a_killed_child_comes_back(installation, name: str) -> None:
             checks = httpx.get(f"{installation.url}/api/v1/ready", timeout=5, trust_env=False).json()["checks"]
         except (httpx.HTTPError, KeyError):
             return False
-        return checks == {"postgres": "ok", "redis": "ok"}
+        return set(checks.values()) == {"ok"}
 
     _wait(is_ready)
     assert installation.foredeck("runs").returncode == 0
