@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from contract.config import RunConfig
+from contract.config.drafter import Eagle3Drafter, OnlineDraftTraining
 from contract.config.policy import ScratchPolicy
-from contract.config.rollout import Eagle3Drafter, OnlineDraftTraining
 from workers.data.tokenizer import load_tokenizer
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contract.config import RunConfig
+from contract.config.drafter import Eagle3Drafter
 from contract.config.policy import CheckpointPolicy
-from contract.config.rollout import Eagle3Drafter
 from contract.telemetry.stages import Stage
 from workers.actors import ObjectStoreSync, RemoteEngines, RemoteTrainer, share_out, start_engines, start_trainer
 from workers.data.arithmetic import ArithmeticProblems

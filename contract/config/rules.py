@@ -30,6 +30,8 @@ class Rule:
     """Given the values of the others: what the field must be."""
 
 
+_TRAINED_DRAFTERS = ("eagle3", "mtp", "draft_model")
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "policy.hidden_size",
@@ -51,6 +53,38 @@ RULES: tuple[Rule, ...] = (
             "must be at least 3 with drafter eagle3, which reads a low, a middle and a high layer; "
             "or choose drafter none"
         ),
+    ),
+    Rule(
+        "drafter.kind",
+        ("job",),
+        lambda drafter, job: job != "draft_training" or drafter in _TRAINED_DRAFTERS,
+        lambda _: (
+            f"must be one of {', '.join(_TRAINED_DRAFTERS)} with job draft_training: other drafters have no weights"
+        ),
+    ),
+    Rule(
+        "drafter.path",
+        ("job",),
+        lambda _, job: job != "draft_training",
+        lambda _: "must be left out with job draft_training, which makes the draft's folder",
+    ),
+    Rule(
+        "drafter.max_match_tokens",
+        ("drafter.min_match_tokens",),
+        lambda longest, shortest: longest >= shortest,
+        lambda shortest: f"must be at least min_match_tokens = {shortest}",
+    ),
+    Rule(
+        "drafter.shape.hidden_size",
+        ("drafter.shape.num_attention_heads",),
+        lambda size, heads: size % (2 * heads) == 0,
+        lambda heads: f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
+    ),
+    Rule(
+        "drafter.shape.num_key_value_heads",
+        ("drafter.shape.num_attention_heads",),
+        lambda key_value_heads, heads: heads % key_value_heads == 0,
+        lambda heads: f"must divide num_attention_heads = {heads}",
     ),
     Rule(
         "rollout.temperature",

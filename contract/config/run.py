@@ -8,9 +8,10 @@ from pydantic import Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, ValidationError
 
 from contract.config.base import ConfigModel
+from contract.config.drafter import DrafterConfig, Eagle3Drafter
 from contract.config.grpo import CheckpointConfig, GrpoConfig, SamplesConfig, ValidationConfig
 from contract.config.policy import PolicyConfig, ScratchPolicy
-from contract.config.rollout import DrafterConfig, Eagle3Drafter, ProbeConfig, RolloutConfig, TorchRollout
+from contract.config.rollout import ProbeConfig, RolloutConfig, TorchRollout
 from contract.config.rules import BrokenRule, Location, broken_rules, left_out_beside, meant_key, without
 from contract.config.task import ArithmeticTask, TaskConfig
 from contract.config.trainer import TorchTrainer, TrainerConfig
@@ -23,6 +24,9 @@ class RunConfig(ConfigModel):
 
     schema_version: Literal[1] = 1
     """Version of this schema."""
+    job: Literal["grpo", "draft_training"] = "grpo"
+    """grpo: the whole run. draft_training: only train a draft on the starting policy's rollouts, report what share of
+    its proposals is accepted, and keep it for other runs."""
     seed: int = Field(42, ge=0, lt=2**31)
     """Seeds prompts, sampling and initial weights."""
     task: TaskConfig = ArithmeticTask()

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, field_validator
 
 from contract.config.grpo import MAX_SAMPLES
+from contract.telemetry.alarms import AlarmName
 from contract.telemetry.metrics import METRICS
 from contract.telemetry.stages import Stage
 
@@ -124,6 +125,18 @@ class Log(WireModel):
     message: str = Field(max_length=20_000)
 
 
+class Alarm(WireModel):
+    """Something began to be wrong with the run, or is right again."""
+
+    kind: Literal["alarm"] = "alarm"
+    step: Step
+    name: AlarmName
+    is_raised: bool
+    """False where the cause has gone."""
+    message: str = Field(max_length=2_000)
+    """What was measured, with numbers; the catalogue says what it means and what to do."""
+
+
 class Finished(WireModel):
     """The attempt's last event."""
 
@@ -135,7 +148,9 @@ class Finished(WireModel):
     """What went wrong and how to mend it, in words for the run's owner."""
 
 
-Body = Annotated[Started | Metrics | Samples | Checkpoint | Heartbeat | Log | Finished, Field(discriminator="kind")]
+Body = Annotated[
+    Started | Metrics | Samples | Checkpoint | Heartbeat | Log | Alarm | Finished, Field(discriminator="kind")
+]
 
 
 class Event(WireModel):

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from torch import Tensor
+
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
+from workers.algo.sampling import Truncation
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,9 @@ class SamplingParams:
     """0 is greedy."""
     max_new_tokens: int
     seed: int
-    """Equal seeds, weights and prompts give equal responses on the same engine."""
+    """Equal seeds, weights and prompts give equal responses on the same engine, where the draft length is fixed."""
+    truncation: Truncation = field(default_factory=Truncation)
+    """Which tokens may be drawn at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,52 @@ class Completion:
     token_ids: list[int]
     """Response tokens, the end-of-sequence token included where it was drawn."""
     logprobs: list[float]
-    """Log-probability of each response token under the policy at the sampling temperature, by the engine."""
+    """Log-probability of each response token under the distribution it was drawn from, by the engine."""
     is_truncated: bool
     """Cut at max_new_tokens before an end-of-sequence token."""
     rounds: list[RoundRecord] = field(default_factory=list)
     """Filled for the completions whose rounds were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftEvidence:
+    """Drafted tokens that were put to the test, one a row, in responses chosen before anything was drawn.
+
+    A row is a response position at which a drafted token was accepted or rejected, all before it in its round having
+    been accepted; drafted tokens behind a rejection, and positions behind the response's end, are not in it.
+
+    Shape suffixes: M tested tokens, N tokens kept of the draft's distribution.
+    """
+
+    completion_M: Tensor
+    """int64: index of the response in the result."""
+    position_M: Tensor
+    """int64: index of the tested position among the response's tokens."""
+    drafted_M: Tensor
+    """int64: the token that was proposed there; the emitted one stands in the response."""
+    is_accepted_M: Tensor
+    """bool."""
+    draft_probs_M: Tensor
+    """float32: q of the proposed token; 1 where it was determined, not drawn."""
+    top_ids_MN: Tensor
+    """int64: the most probable tokens under the draft's distribution; -1 where there are fewer."""
+    top_probs_MN: Tensor
+    """float32: their q, 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """Rounds of one draft length and one number of sequences in one generate() call."""
+
+    num_sequences: int
+    """Sequences decoded together, rounded up to a power of two."""
+    draft_length: int
+    """0 where the round did not speculate."""
+    num_rounds: int
+    measured_s: float
+    """Wall time of all of them."""
+    predicted_s: float
+    """What the controller expected of them; 0 without a controller."""
 
 
 @dataclass(slots=True)
@@ -53,7 +99,7 @@ class SpeculationCounters:
     """
 
     num_drafts: int = 0
-    """Verification rounds with a draft, counted per sequence."""
+    """Verification rounds in which the sequence had a draft, counted per sequence."""
     num_draft_tokens: int = 0
     num_accepted_tokens: int = 0
     accepted_at_position: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_LENGTH)
@@ -82,6 +128,10 @@ class RolloutResult:
     counters: SpeculationCounters
     generation_s: float
     """Wall time of the call inside the engine."""
+    round_costs: list[RoundCost] = field(default_factory=list)
+    """What the call's rounds cost, where it speculated or could have."""
+    evidence: DraftEvidence | None = None
+    """Of the responses asked for by evidence_of; None where nothing was drafted."""
 
 
 class RolloutEngine(Protocol):
@@ -95,10 +145,12 @@ class RolloutEngine(Protocol):
         *,
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
+        evidence_of: Sequence[int] = (),
     ) -> RolloutResult:
         """Draw num_samples responses for each prompt.
 
         speculate=False generates autoregressively on the same engine, which is what the speedup probe compares with.
-        record_rounds_of: indices of completions, in the order of the result, whose rounds are recorded.
+        record_rounds_of, evidence_of: indices of completions, in the order of the result, whose rounds are recorded and
+        whose tested tokens are kept for the audit.
         Raises ValueError for an empty prompt or a prompt that leaves no room for max_new_tokens.
         """

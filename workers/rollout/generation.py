@@ -44,7 +44,7 @@ class Generation:
         self.max_batch_size = max_batch_size
         self.draft_length = draft_length if drafter else 0
         self.tap_layers = drafter.tap_layers if drafter else ()
-        self.sampler = Sampler(params.temperature, torch.Generator(device).manual_seed(params.seed))
+        self.sampler = Sampler(params.temperature, params.truncation, torch.Generator(device).manual_seed(params.seed))
         self.num_completions = len(prompts) * num_samples
         num_rows = min(max_batch_size, self.num_completions)
         capacity = max(map(len, prompts)) + params.max_new_tokens + self.draft_length + 1

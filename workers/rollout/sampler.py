@@ -1,26 +1,25 @@
-"""From logits to probabilities and tokens."""
+"""One call's random numbers, and how it turns logits into probabilities and tokens."""
 
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from workers.algo.acceptance import draw
+from workers.algo.sampling import Truncation, sampling_probs
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """One call's temperature and random numbers; policy and draft use the same temperature."""
+    """Policy and draft use the same temperature and truncation."""
 
     temperature: float
+    truncation: Truncation
     generator: torch.Generator
 
     def probs(self, logits: Tensor) -> Tensor:
-        """softmax(logits / temperature), float32; one-hot at the largest for temperature 0."""
-        if self.temperature == 0:
-            return F.one_hot(logits.argmax(-1), logits.shape[-1]).float()
-        return (logits.float() / self.temperature).softmax(-1)
+        """See workers.algo.sampling.sampling_probs."""
+        return sampling_probs(logits, self.temperature, self.truncation)
 
     def draw(self, probs: Tensor) -> Tensor:
         """One token per row of probabilities."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import torch
 
-from contract.config.rollout import Eagle3Drafter, TorchRollout
+from contract.config.drafter import Eagle3Drafter
+from contract.config.rollout import TorchRollout
 from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from workers.data.batch import select_rows

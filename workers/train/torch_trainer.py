@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from contract.config.drafter import OnlineDraftTraining
 from contract.config.grpo import GrpoConfig
-from contract.config.rollout import OnlineDraftTraining
 from contract.config.trainer import TorchTrainer
 from workers.algo.loss import grpo_loss, k3
 from workers.algo.lossless import ks_uniform, randomized_pit

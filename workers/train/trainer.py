@@ -1,10 +1,13 @@
 """What the loop asks of a policy trainer, whatever it is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import torch
+
+from workers.algo.sampling import Truncation
+from workers.rollout.engine import DraftEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,10 @@ class TrainingBatch:
     """float32; the engine's log-probability of the token at t given the tokens before t; 0 where the mask is 0."""
     temperature: float
     """Sampling temperature of the responses."""
+    truncation: Truncation = field(default_factory=Truncation)
+    """What of the distribution they were drawn from; loss and gradient know nothing of it, the audit does."""
+    evidence: DraftEvidence | None = None
+    """Tested draft tokens; completion_M are rows of the batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 import pytest
 
-from contract.config.rollout import DraftPretraining, Eagle3Drafter, TorchRollout
+from contract.config.drafter import DraftPretraining, Eagle3Drafter
+from contract.config.rollout import TorchRollout
 from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from contract.telemetry.metrics import METRICS

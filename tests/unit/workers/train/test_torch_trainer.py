@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from contract.config.drafter import OnlineDraftTraining
 from contract.config.grpo import GrpoConfig
-from contract.config.rollout import OnlineDraftTraining
 from contract.config.trainer import AdamWOptimizer, MuonOptimizer, TorchTrainer
 from workers.algo.loss import grpo_loss
 from workers.train.draft_trainer import DraftTrainer
