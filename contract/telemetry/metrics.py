@@ -10,6 +10,8 @@ from typing import Literal
 from contract.telemetry.stages import STEP_STAGES
 
 MAX_DRAFT_LENGTH = 16
+MAX_SEQUENCES_EXPONENT = 12
+"""Rounds are told apart by the sequences decoded together, up to 2 to the power of this."""
 
 Axis = Literal["step", "warm_up_step", "draft_pretraining_step"]
 
@@ -89,6 +91,38 @@ def _declare() -> Iterator[Metric]:
             "engine",
         )
     yield Metric("rollout/truncated_fraction", "1", "Share of responses cut at max_new_tokens.", "mean", "engine")
+
+    yield Metric(
+        "controller/draft_length_mean_tokens",
+        "tokens",
+        "Mean draft length k over all rounds of the step, those without a draft counted as 0.",
+        "pooled",
+        "engine",
+    )
+    for exponent in range(MAX_SEQUENCES_EXPONENT + 1):
+        yield Metric(
+            f"controller/draft_length_sequences_{2**exponent}_tokens",
+            "tokens",
+            f"The same over rounds of {2**exponent} sequences"
+            + (f" at most, and more than {2 ** (exponent - 1)}." if exponent else "."),
+            "pooled",
+            "engine",
+        )
+    yield Metric(
+        "controller/speculated_round_fraction",
+        "1",
+        "Share of the step's rounds that had a draft.",
+        "pooled",
+        "engine",
+    )
+    yield Metric("controller/round_s", "s", "Mean wall time of a round.", "pooled", "engine")
+    yield Metric(
+        "controller/predicted_round_s",
+        "s",
+        "What the controller expected of the same rounds by its cost table.",
+        "pooled",
+        "engine",
+    )
 
     yield Metric(
         "speedup/generation_ratio",
