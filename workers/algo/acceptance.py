@@ -27,39 +27,54 @@ def draw(probs: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def verify(
-    drafted_BK: Tensor, draft_probs_BKV: Tensor | None, policy_probs_BJV: Tensor, generator: torch.Generator | None
+    drafted_BK: Tensor,
+    draft_probs_BKV: Tensor | None,
+    policy_probs_BJV: Tensor,
+    generator: torch.Generator | None,
+    num_drafted_B: Tensor | None = None,
 ) -> Verdict:
     """Accept a prefix of each draft and draw the token after it, so that what is emitted is distributed as the policy.
 
     Draft token x at position i is accepted with probability min(1, p_i(x) / q_i(x)) if all before it were; at the first
-    rejection the correction is drawn from (p_i - q_i)+ / sum (p_i - q_i)+, after K acceptances the bonus from p_K
-    (Leviathan et al. 2023, arXiv:2211.17192, algorithm 1; Chen et al. 2023, arXiv:2302.01318, algorithm 2).
+    rejection the correction is drawn from (p_i - q_i)+ / sum (p_i - q_i)+, after the last of n acceptances the bonus
+    from p_n (Leviathan et al. 2023, arXiv:2211.17192, algorithm 1; Chen et al. 2023, arXiv:2302.01318, algorithm 2).
 
     drafted_BK: int64, drawn from draft_probs_BKV [q], which is None where the drafts were not drawn but determined: q
-    is then one-hot. policy_probs_BJV [p]: row i given the prefix and the first i drafted tokens; one-hot for greedy
-    decoding, where exactly the argmax is emitted. All probabilities float32 and already at the sampling temperature; no
-    gradient.
+    is then one-hot. num_drafted_B: int64 in [0, K], tokens that each row drafted; any token and any finite q may stand
+    behind them, and neither has an effect. None: K in every row. policy_probs_BJV [p]: row i given the prefix and the
+    first i drafted tokens; one-hot for greedy decoding, where exactly the argmax is emitted. All probabilities float32
+    and already at the sampling temperature; no gradient.
     """
-    num_rows, num_drafted = drafted_BK.shape
-    rows = torch.arange(num_rows, device=drafted_BK.device)
-    p_drafted_BK = policy_probs_BJV[:, :num_drafted].gather(2, drafted_BK.unsqueeze(2)).squeeze(2)
+    num_rows, num_columns = drafted_BK.shape
+    drafted_BK1 = drafted_BK.unsqueeze(2)
+    p_drafted_BK = policy_probs_BJV[:, :num_columns].gather(2, drafted_BK1).squeeze(2)
     threshold_BK = torch.rand(p_drafted_BK.shape, generator=generator, device=drafted_BK.device)
     if draft_probs_BKV is not None:
-        threshold_BK *= draft_probs_BKV.gather(2, drafted_BK.unsqueeze(2)).squeeze(2)
-    # u < p / q, without the division.
-    num_accepted_B = (threshold_BK < p_drafted_BK).long().cumprod(1).sum(1)
-    p_BV = policy_probs_BJV[rows, num_accepted_B]
-    if num_drafted == 0:
-        return Verdict(num_accepted_B, draw(p_BV, generator))
-    at_B = num_accepted_B.clamp_max(num_drafted - 1)
-    residual_BV = _residual(
-        p_BV, drafted_BK[rows, at_B], None if draft_probs_BKV is None else draft_probs_BKV[rows, at_B]
-    )
-    is_full_B1 = (num_accepted_B == num_drafted).unsqueeze(1)
-    return Verdict(num_accepted_B, draw(torch.where(is_full_B1, p_BV, residual_BV), generator))
+        threshold_BK *= draft_probs_BKV.gather(2, drafted_BK1).squeeze(2)
+    is_accepted_BK = threshold_BK < p_drafted_BK  # u < p / q, without the division
+    if num_drafted_B is not None:
+        is_accepted_BK &= torch.arange(num_columns, device=drafted_BK.device) < num_drafted_B.unsqueeze(1)
+    num_accepted_B = is_accepted_BK.long().cumprod(1).sum(1)
+    rows = torch.arange(num_rows, device=drafted_BK.device)
+    weights_BV = policy_probs_BJV[rows, num_accepted_B]
+    if num_columns > 0:
+        is_rejected_B = num_accepted_B < (num_columns if num_drafted_B is None else num_drafted_B)
+        at_B = num_accepted_B.clamp_max(num_columns - 1)
+        q_BV = None if draft_probs_BKV is None else draft_probs_BKV[rows, at_B]
+        weights_BV = _residual(weights_BV, drafted_BK[rows, at_B], q_BV, is_rejected_B)
+    return Verdict(num_accepted_B, draw(weights_BV, generator))
 
 
-def _residual(p_BV: Tensor, drafted_B: Tensor, q_BV: Tensor | None) -> Tensor:
-    """(p - q)+, not normalised, or p where rounding left nothing of it."""
-    residual_BV = p_BV.scatter(1, drafted_B.unsqueeze(1), 0.0) if q_BV is None else (p_BV - q_BV).clamp_min_(0)
-    return torch.where(residual_BV.sum(1, keepdim=True) > 0, residual_BV, p_BV)
+_FLOOR = 1e-12
+"""Share of p that a residual keeps everywhere, so that something is left where rounding empties it. A rejection has the
+probability sum (p - q)+, so this moves what is emitted by 1e-12 in total variation at most, float32's p by more."""
+
+
+def _residual(p_BV: Tensor, drafted_B: Tensor, q_BV: Tensor | None, is_rejected_B: Tensor) -> Tensor:
+    """(p - q)+, not normalised, in rejected rows, and p in the others. May write to p_BV."""
+    is_rejected_B1 = is_rejected_B.unsqueeze(1)
+    if q_BV is not None:
+        return torch.maximum(torch.addcmul(p_BV, q_BV, is_rejected_B1.to(p_BV.dtype), value=-1), p_BV * _FLOOR)
+    drafted_B1 = drafted_B.unsqueeze(1)
+    p_drafted_B1 = p_BV.gather(1, drafted_B1)
+    return p_BV.scatter_(1, drafted_B1, torch.where(is_rejected_B1, p_drafted_B1 * _FLOOR, p_drafted_B1))

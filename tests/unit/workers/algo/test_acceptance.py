@@ -15,6 +15,13 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def emitted_of(drafted_BK, verdict):
+    """What the rounds emitted, -1 after each round's last."""
+    emitted = torch.cat([drafted_BK, drafted_BK.new_zeros(len(drafted_BK), 1)], 1)
+    emitted.scatter_(1, verdict.num_accepted_B[:, None], verdict.next_token_B[:, None])
+    return emitted.masked_fill(torch.arange(emitted.shape[1]) > verdict.num_accepted_B[:, None], -1)
+
+
 def rounds(q_KV, verify_round, seed=0):
     """Many independent rounds of one draft of two tokens; the emitted tokens, -1 after the round's last."""
     rng = generator(seed)
@@ -24,10 +31,7 @@ def rounds(q_KV, verify_round, seed=0):
     else:
         q = q_KV.expand(NUM_TRIALS, -1, -1).contiguous()
         drafted = draw(q, rng)
-    verdict = verify_round(drafted, q, p, rng)
-    emitted = torch.cat([drafted, drafted.new_zeros(NUM_TRIALS, 1)], 1)
-    emitted.scatter_(1, verdict.num_accepted_B[:, None], verdict.next_token_B[:, None])
-    return emitted.masked_fill(torch.arange(3) > verdict.num_accepted_B[:, None], -1)
+    return emitted_of(drafted, verify_round(drafted, q, p, rng))
 
 
 def smallest_p_value(emitted):
@@ -77,7 +81,7 @@ def test_the_same_test_rejects_accept_always(q):
 
 @pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
 def test_the_same_test_rejects_corrections_from_the_policy(q, monkeypatch):
-    monkeypatch.setattr(acceptance, "_residual", lambda p_BV, drafted_B, q_BV: p_BV)
+    monkeypatch.setattr(acceptance, "_residual", lambda p_BV, *_: p_BV)
     assert smallest_p_value(rounds(q, verify)) < 1e-12
 
 
@@ -120,3 +124,58 @@ def test_no_draft_is_a_plain_draw():
 def test_equal_seeds_give_equal_rounds():
     assert torch.equal(rounds(Q, verify, seed=4), rounds(Q, verify, seed=4))
     assert not torch.equal(rounds(Q, verify, seed=4), rounds(Q, verify, seed=5))
+
+
+def ragged_round(q, num_drafted, seed=6):
+    """Rounds whose rows draft 0, 1 or 2 tokens, as num_drafted says, behind which stands the likeliest token."""
+    rng = generator(seed)
+    p = P.expand(NUM_TRIALS, -1, -1).contiguous()
+    q = None if q is None else q.expand(NUM_TRIALS, -1, -1).contiguous()
+    drafted = torch.tensor([[1, 2]]).repeat(NUM_TRIALS, 1) if q is None else draw(q, rng)
+    is_padding = torch.arange(2) >= num_drafted[:, None]
+    drafted = torch.where(is_padding, torch.tensor([0, 2]), drafted)
+    return drafted, verify(drafted, q, p, rng, num_drafted)
+
+
+@pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
+def test_rows_that_draft_less_follow_the_policy_too(q):
+    num_drafted = torch.arange(NUM_TRIALS) % 3
+    drafted, verdict = ragged_round(q, num_drafted)
+    assert (verdict.num_accepted_B <= num_drafted).all()
+    for n in range(3):
+        of_n = num_drafted == n
+        emitted = emitted_of(drafted, verdict)[of_n]
+        for position in range(n + 1):
+            tokens = emitted[:, position]
+            counts = torch.bincount(tokens[tokens >= 0], minlength=4).double()
+            possible = P[position] > 0
+            assert not counts[~possible].any()
+            expected = P[position, possible].double() * counts.sum()
+            assert stats.chisquare(counts[possible], expected).pvalue > REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("q", [Q, None], ids=["drawn", "determined"])
+def test_a_short_draft_that_ends_in_a_residual_is_noticed(q, monkeypatch):
+    """The token after a short draft that was accepted comes from p itself, not from what padding leaves of it."""
+    honest = acceptance._residual
+    monkeypatch.setattr(acceptance, "_residual", lambda p, x, q, is_rejected: honest(p, x, q, is_rejected | True))
+    drafted, verdict = ragged_round(q, torch.ones(NUM_TRIALS, dtype=torch.long))
+    emitted = emitted_of(drafted, verdict)
+    counts = torch.bincount(emitted[emitted[:, 1] >= 0, 1], minlength=4).double()
+    assert stats.chisquare(counts, P[1].double() * counts.sum()).pvalue < 1e-12
+
+
+def test_a_full_ragged_draft_is_the_same_round():
+    p, q = P.expand(500, -1, -1).contiguous(), Q.expand(500, -1, -1).contiguous()
+    drafted = draw(q, generator(1))
+    whole = verify(drafted, q, p, generator(2))
+    ragged = verify(drafted, q, p, generator(2), torch.full((500,), 2))
+    assert torch.equal(whole.num_accepted_B, ragged.num_accepted_B)
+    assert torch.equal(whole.next_token_B, ragged.next_token_B)
+
+
+def test_the_arguments_are_left_as_they_were():
+    """The policy's probabilities are read again for the log-probabilities of what was emitted."""
+    p = P.expand(50, -1, -1).contiguous()
+    verify(torch.tensor([[1, 2]]).repeat(50, 1), None, p, generator(3), torch.full((50,), 1))
+    assert torch.equal(p, P.expand(50, -1, -1))
