@@ -157,6 +157,10 @@ class Run(Base):
     last_heartbeat_at: Mapped[datetime | None]
     """When the service received it, by the service's clock."""
     last_checkpoint_step: Mapped[int | None]
+    last_checkpoint_path: Mapped[str | None]
+    """Its folder, as the cluster's machines see it."""
+    num_active_alarms: Mapped[int] = mapped_column(server_default="0")
+    """What the run's rows of `alarm` come to, counted anew with each of them."""
     created_at: Mapped[datetime] = _now()
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
@@ -274,6 +278,22 @@ class RolloutSample(Base):
     body: Mapped[dict[str, Any]]
 
 
+class Alarm(Base):
+    """One word of a worker about an alarm: raised, or cleared. What they come to is told by `telemetry.alarms`."""
+
+    __tablename__ = "alarm"
+    __table_args__ = (Index("ix_alarm_run_id_attempt_id", "run_id", "attempt", "id"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    attempt: Mapped[int]
+    step: Mapped[int]
+    name: Mapped[str]
+    is_raised: Mapped[bool]
+    message: Mapped[str]
+    time: Mapped[datetime]
+
+
 class LogLine(Base):
     """One line of a run's log, from its worker or from the control plane (emitter `control/0`)."""
 
@@ -299,7 +319,7 @@ class Notice(Base):
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
     kind: Mapped[str]
-    """run, series, samples or log."""
+    """run, series, samples, alarm or log."""
     body: Mapped[dict[str, Any]]
     created_at: Mapped[datetime] = _now()
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from backend.runs.schemas import EXAMPLE_CONFIG
 from contract.config import RunConfig
+from contract.telemetry.alarms import ALARMS, AlarmName
 
 _RUN = "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11"
 _ID = "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2"
@@ -31,11 +32,13 @@ _SHARED = {
     "is_ended": False,
     "is_stop_requested": False,
     "cluster": "local",
+    "job": "grpo",
     "stage": "generation",
     "step": 12,
     "num_steps": 40,
     "stage_progress_fraction": None,
     "current_attempt": 1,
+    "num_active_alarms": 1,
     "created_at": _TIME,
     "started_at": _TIME,
     "ended_at": None,
@@ -50,6 +53,7 @@ _RUN_READ = {
     "created_by": "admin",
     "last_heartbeat_at": _TIME,
     "last_checkpoint_step": 10,
+    "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
     "eta_s": 84.0,
     "latest": {"reward/train_mean": 0.71, "rollout/acceptance_length_tokens": 3.1},
     "attempts": [_ATTEMPT],
@@ -110,6 +114,20 @@ _EVENT = {
     "seq": 1,
     "time": _TIME,
     "body": {"kind": "metrics", "step": 1, "values": {"reward/train_mean": 0.5}},
+}
+_ALARM = {
+    "name": ALARMS[AlarmName.NO_SPEEDUP].name,
+    "title": ALARMS[AlarmName.NO_SPEEDUP].title,
+    "meaning": ALARMS[AlarmName.NO_SPEEDUP].meaning,
+    "what_to_do": ALARMS[AlarmName.NO_SPEEDUP].what_to_do,
+    "is_active": True,
+    "attempt": 1,
+    "step": 10,
+    "time": _TIME,
+    "message": "Speedup 0.91 (95 % interval 0.88 to 0.94).",
+    "ending": None,
+    "ended_step": None,
+    "ended_at": None,
 }
 _LOG_LINE = {
     "id": 7,
@@ -193,6 +211,7 @@ RESPONSES: dict[str, Any] = {
     "runs_wait": _RUN_READ,
     "session_create": _SESSION,
     "session_get": _SESSION,
+    "telemetry_get_alarms": {"num_active": 1, "items": [_ALARM]},
     "telemetry_get_logs": {"items": [_LOG_LINE], "last_id": 7},
     "telemetry_get_samples": {"steps": [5, 10], "step": 10, "items": [{**_SAMPLE, "id": 1, "attempt": 1, "step": 10}]},
     "telemetry_get_series_data": {"bucket_width": 1, "series": [_COLUMNS]},

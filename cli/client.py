@@ -12,7 +12,7 @@ import httpx
 from pydantic import BaseModel
 
 from cli.errors import CommandError, ExitCode
-from cli.schemas import CreatedToken, LoginLink, LogLine, LogPage, Run, RunPage, RunSummary
+from cli.schemas import Alarm, Alarms, CreatedToken, LoginLink, LogLine, LogPage, Run, RunPage, RunSummary
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -113,6 +113,10 @@ class Client:
             raise CommandError(f"There is no run {run!r}: `foredeck runs` lists them.")
         candidates = "\n".join(f"  {item.id}  {item.name}  {item.status}" for item in found[:10])
         raise CommandError(f"{run!r} is not the name of one run, but of {len(found)}. Give an id:\n{candidates}")
+
+    def alarms(self, run_id: UUID) -> list[Alarm]:
+        """The active ones first, then the newest."""
+        return self._read(Alarms, "GET", f"/runs/{run_id}/alarms").items
 
     def log(self, run_id: UUID, limit: int, level: str | None = None, search: str | None = None) -> LogPage:
         given = {"limit": limit, "level": level, "search": search}

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.errors import CommandError
-from cli.schemas import LogLine, Run, RunSummary
+from cli.schemas import Alarm, LogLine, Run, RunSummary
 
 WIDTH_IN_FILES = 160
 
@@ -114,8 +114,8 @@ def runs_table(runs: Sequence[RunSummary]) -> Table:
         table.add_row(
             str(run.id)[:8],
             escape(run.name),
-            status_text(run.status),
-            f"{run.step}/{run.num_steps}",
+            Text.assemble(status_text(run.status), *alarm_mark(run)),
+            step_text(run),
             number(run.reward),
             number(run.acceptance_length),
             number(run.generation_speedup, "x"),
@@ -125,8 +125,19 @@ def runs_table(runs: Sequence[RunSummary]) -> Table:
     return table
 
 
-def run_table(run: Run) -> Table:
-    """One run, a line a fact."""
+def step_text(run: RunSummary) -> str:
+    """How far it has come; a job without steps says what it is instead."""
+    return f"{run.step}/{run.num_steps}" if run.num_steps else run.job.replace("_", " ")
+
+
+def alarm_mark(run: RunSummary) -> list[tuple[str, str]]:
+    """Nothing, or how many alarms are active."""
+    number = run.num_active_alarms
+    return [(f"  {number} alarm{'s' if number > 1 else ''}", "bold red")] if number else []
+
+
+def run_table(run: Run, alarms: Sequence[Alarm] | None = None) -> Table:
+    """One run, a line a fact; without its alarms only their number."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -134,7 +145,8 @@ def run_table(run: Run) -> Table:
         ("Run", Text(f"{run.name}  ({run.id})")),
         ("Status", Text.assemble(status_text(run.status), f"  {run.status_reason}")),
         ("Cluster", Text(run.cluster)),
-        ("Step", f"{run.step}/{run.num_steps}" + (f", now {run.stage}" if run.stage and not run.is_ended else "")),
+        *_alarms(run, alarms),
+        ("Step", step_text(run) + (f", now {run.stage}" if run.stage and not run.is_ended else "")),
         ("Took", duration(run_duration_s(run))),
         *measurements(run),
         ("Configuration", Text(f"SHA-256 {run.config_sha256[:12]}")),
@@ -145,6 +157,23 @@ def run_table(run: Run) -> Table:
     for name, value in facts:
         table.add_row(name, value)
     return table
+
+
+def _alarms(run: Run, alarms: Sequence[Alarm] | None) -> list[tuple[str, str | Text]]:
+    if alarms is None:
+        words = f"{run.num_active_alarms} active: `foredeck show {run.id}` says what to do"
+        return [("Alarms", Text(words, style="red"))] if run.num_active_alarms else []
+    return [("Alarm", alarm_text(alarm)) for alarm in alarms]
+
+
+def alarm_text(alarm: Alarm) -> Text:
+    """What is wrong and what to do about it, or when it ended."""
+    message = _printable(alarm.message)
+    if alarm.is_active:
+        head = Text.assemble((alarm.title, "bold red"), f" since step {alarm.step}: {message}")
+        return Text("\n").join([head, Text(alarm.meaning, style="dim"), Text(alarm.what_to_do)])
+    ended = "cleared at" if alarm.ending == "cleared" else "undone by an attempt that went on from"
+    return Text(f"{alarm.title} at step {alarm.step}, {ended} step {alarm.ended_step}: {message}", style="dim")
 
 
 def _attempt(attempt: Any) -> str:
@@ -168,8 +197,12 @@ def measurements(run: Run) -> list[tuple[str, str]]:
     ]
 
 
+def _printable(text: str) -> str:
+    """A text from afar as it is: control characters, which could drive the terminal, are shown and not obeyed."""
+    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
+
+
 def log_text(line: LogLine) -> Text:
-    """A line as it is: control characters, which could drive the terminal, are shown and not obeyed."""
-    message = "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in line.message)
+    message = _printable(line.message)
     clock = line.time.astimezone().strftime("%H:%M:%S")
     return Text.assemble((f"{clock} ", "dim"), (message, LEVEL_STYLES.get(line.level, "")))

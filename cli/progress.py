@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from cli.client import Client, Unreachable
 from cli.errors import CommandError, ExitCode
-from cli.output import log_text, number, percent, run_table
+from cli.output import log_text, number, percent, run_table, step_text
 from cli.schemas import Run
 
 POLL_S = 1.0
@@ -51,9 +51,9 @@ class Follower:
         if self.is_quiet or not self.console.is_terminal:
             return self._in_lines(run, deadline)
         with _bar(self.console) as bar:
-            task = bar.add_task("", total=run.num_steps)
+            task = bar.add_task("", total=run.num_steps or 1)
             while True:
-                done = run.num_steps if run.status == "succeeded" else max(0, run.step - 1)
+                done = run.num_steps or 1 if run.status == "succeeded" else max(0, run.step - 1)
                 bar.update(task, completed=done, description=describe(run))
                 if run.is_ended:
                     return run
@@ -64,7 +64,7 @@ class Follower:
         while True:
             now = (run.status, run.stage if run.step == 0 else None, run.step)
             if now != shown and not self.is_quiet:
-                self.console.print(f"[{run.step}/{run.num_steps}] {describe(run)}", markup=False)
+                self.console.print(f"[{step_text(run)}] {describe(run)}", markup=False)
             shown = now
             if run.is_ended:
                 return run

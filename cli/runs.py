@@ -123,13 +123,14 @@ def list_runs(
 
 
 def show(run: RunName, is_json: Json = False) -> None:
-    """Show a run: status, figures, attempts."""
+    """Show a run: status, alarms, figures, attempts."""
     with Client.from_environment() as client:
         found = client.get(client.find(run))
+        alarms = client.alarms(found.id)
     if is_json:
-        print_json(found)
+        print_json(found.model_dump(mode="json") | {"alarms": [alarm.model_dump(mode="json") for alarm in alarms]})
     else:
-        console.print(run_table(found))
+        console.print(run_table(found, alarms))
 
 
 def logs(

@@ -20,11 +20,13 @@ class RunSummary(Answer):
     status_reason: str = ""
     is_ended: bool
     cluster: str
+    job: str = "grpo"
     stage: str | None = None
     step: int
     num_steps: int
     stage_progress_fraction: float | None = None
     current_attempt: int
+    num_active_alarms: int = 0
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -54,6 +56,26 @@ class Run(RunSummary):
     latest: dict[str, float | None] = {}
     attempts: list[Attempt] = []
     last_checkpoint_step: int | None = None
+    last_checkpoint_path: str | None = None
+
+
+class Alarm(Answer):
+    """Something that is or was wrong with a run."""
+
+    name: str
+    title: str
+    meaning: str
+    what_to_do: str
+    is_active: bool
+    step: int
+    message: str
+    ending: str | None = None
+    ended_step: int | None = None
+
+
+class Alarms(Answer):
+    num_active: int
+    items: list[Alarm]
 
 
 class RunPage(Answer):

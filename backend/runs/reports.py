@@ -14,6 +14,8 @@ from backend.models import Attempt, Run
 from backend.runs import repository
 from backend.runs.attempts import close_attempt
 from backend.runs.state import ENDED, Status, announce, explain, transition
+from backend.telemetry import repository as telemetry
+from backend.telemetry.alarms import episodes
 
 _AWAITS_WORKER = frozenset({Status.DISPATCHING, Status.LOST})
 
@@ -54,7 +56,7 @@ def record_heartbeat(
         announce(session, run)
 
 
-def record_checkpoint(session: Session, run_id: UUID, attempt: int, step: int) -> None:
+def record_checkpoint(session: Session, run_id: UUID, attempt: int, step: int, path: str) -> None:
     """A checkpoint is complete on the cluster's storage; also one of a replaced attempt can be resumed from."""
     run = repository.get_locked(session, run_id)
     row = repository.get_attempt(session, run_id, attempt)
@@ -62,6 +64,19 @@ def record_checkpoint(session: Session, run_id: UUID, attempt: int, step: int) -
         return
     if run.last_checkpoint_step is None or step > run.last_checkpoint_step:
         run.last_checkpoint_step = row.last_checkpoint_step = step
+        run.last_checkpoint_path = path.replace("\x00", "")
+
+
+def count_alarms(session: Session, run_id: UUID) -> None:
+    """Alarms were raised or cleared, or a new attempt has gone back behind some of them."""
+    run = repository.get_locked(session, run_id)
+    if run is None:
+        return
+    words, later = telemetry.list_alarm_words(session, run_id), telemetry.list_later_attempts(session, run_id)
+    num_active = sum(episode.is_active for episode in episodes(words, later))
+    if run.num_active_alarms != num_active:
+        run.num_active_alarms = num_active
+        announce(session, run)
 
 
 def record_finished(
@@ -88,7 +103,7 @@ def record_finished(
         return
     run.last_heartbeat_at = func.now()
     if outcome == "succeeded":
-        transition(session, run, Status.SUCCEEDED, "All steps are done.")
+        transition(session, run, Status.SUCCEEDED, "All steps are done." if run.num_steps else "The draft is trained.")
     elif outcome == "stopped" and is_wanted:
         transition(session, run, Status.STOPPED, f"Stopped at step {run.step}.")
     elif outcome == "stopped" or is_retryable:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from backend.models import Attempt, Cluster, Point, Run, Series, User
 from backend.runs.cursor import Position
+from backend.runs.stored import current
 
 NUM_STEPS_FOR_ETA = 20
 
@@ -59,13 +60,15 @@ def count_latest_vain_attempts(session: Session, run_id: UUID) -> int:
 
 
 def insert_attempt(session: Session, run: Run, number: int) -> None:
+    """With the configuration as the worker of this version reads it."""
+    resolved = current(run.config)
     session.execute(
         insert(Attempt).values(
             run_id=run.id,
             number=number,
             submission_id=f"{run.id}-{number}",
-            config=run.config,
-            config_sha256=run.config_sha256,
+            config=run.config if resolved is None else resolved.model_dump(mode="json"),
+            config_sha256=run.config_sha256 if resolved is None else resolved.sha256(),
         )
     )
 

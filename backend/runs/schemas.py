@@ -101,15 +101,20 @@ class _RunFields(Schema):
     is_stop_requested: bool
     cluster: str
     """Name of its cluster."""
+    job: Literal["grpo", "draft_training"]
+    """What it does: the whole training, or only that of a draft."""
     stage: str | None
     """What the worker is doing."""
     step: int
     """The GRPO step in progress; 0 during set-up."""
     num_steps: int
+    """0 where the job has no steps, as draft training."""
     stage_progress_fraction: float | None
     """How far a long stage has come."""
     current_attempt: int
     """0 before the first dispatch."""
+    num_active_alarms: int
+    """What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -122,7 +127,7 @@ class RunSummary(_RunFields):
     reward: float | None
     """Mean reward of the latest step's responses."""
     acceptance_length: float | None
-    """Tokens emitted per verification round."""
+    """Tokens emitted per verification round; for draft training what is expected of them on held-out responses."""
     generation_speedup: float | None
     """Measured speedup of generation over plain decoding."""
     validation_accuracy: float | None
@@ -148,6 +153,8 @@ class RunRead(_RunFields):
     """Name of the user."""
     last_heartbeat_at: datetime | None
     last_checkpoint_step: int | None
+    last_checkpoint_path: str | None
+    """Its folder, as the cluster's machines see it; for draft training the trained draft."""
     eta_s: float | None
     """Expected time to the last step, from the latest step times; null when unknown or ended."""
     latest: dict[str, float | None]

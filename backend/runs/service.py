@@ -19,6 +19,7 @@ from backend.runs import repository, view
 from backend.runs.cursor import decode
 from backend.runs.merge_patch import merge_patch
 from backend.runs.reports import (
+    count_alarms,
     ingest_reply,
     record_checkpoint,
     record_finished,
@@ -27,12 +28,14 @@ from backend.runs.reports import (
 )
 from backend.runs.schemas import RunClone, RunCreate, RunPage, RunRead, RunUpdate
 from backend.runs.state import ENDED, Status, announce, explain, transition
+from backend.runs.stored import as_meant
 from backend.telemetry.notices import append_log
 
 _CREATE: TypeAdapter[RunCreate | Refused] = TypeAdapter(Annotated[RunCreate, KEEP])
 
 __all__ = [
     "clone",
+    "count_alarms",
     "ingest_reply",
     "launch",
     "list_page",
@@ -66,7 +69,7 @@ def launch(session: Session, body: RunCreate | Refused, principal: Principal) ->
         cluster_id=cluster.id,
         config=body.config.model_dump(mode="json"),
         config_sha256=body.config.sha256(),
-        num_steps=body.config.grpo.num_steps,
+        num_steps=body.config.grpo.num_steps if body.config.job == "grpo" else 0,
         max_attempts=body.max_attempts,
         cloned_from_id=body.cloned_from_id,
         created_by_id=principal.user_id,
@@ -98,7 +101,7 @@ def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) 
     asked = {
         **inherited,
         **given,
-        "config": merge_patch(origin.config, body.overrides),
+        "config": merge_patch(as_meant(origin.config), body.overrides),
         "cloned_from_id": str(origin.id),
     }
     return launch(session, _renamed(_CREATE.validate_python(asked)), principal)

@@ -99,5 +99,6 @@ def announce(session: Session, run: Run) -> None:
         "num_steps": run.num_steps,
         "stage_progress_fraction": run.stage_progress_fraction,
         "name": run.name,
+        "num_active_alarms": run.num_active_alarms,
     }
     publish(session, run.id, "run", body)

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import yaml
-from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.models import Run
@@ -14,8 +13,8 @@ from backend.runs import repository
 from backend.runs.cursor import Position, encode
 from backend.runs.schemas import AttemptRead, RunPage, RunRead, RunSummary
 from backend.runs.state import ENDED, LIVE
+from backend.runs.stored import current
 from backend.telemetry import repository as telemetry
-from contract.config import RunConfig
 
 SUMMARY_METRICS = {
     "reward": "reward/train_mean",
@@ -54,8 +53,8 @@ def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:
 
 def _common(run: Run) -> dict[str, Any]:
     values = repository.as_values(run)
-    values.pop("config")
-    return values | {"cluster": run.cluster.name, "is_ended": run.status in ENDED}
+    job = values.pop("config").get("job", "grpo")
+    return values | {"job": job, "cluster": run.cluster.name, "is_ended": run.status in ENDED}
 
 
 def _latest(
@@ -83,10 +82,8 @@ def _eta(session: Session, run: Run) -> float | None:
 def ordered(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration in the schema's order, which the database does not keep; one that an older version accepted and
     this one does not is shown as it was stored."""
-    try:
-        return RunConfig.model_validate(config).model_dump(mode="json")
-    except ValidationError:
-        return config
+    resolved = current(config)
+    return config if resolved is None else resolved.model_dump(mode="json")
 
 
 def config_yaml(run: Run) -> str:

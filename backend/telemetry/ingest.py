@@ -13,6 +13,7 @@ from backend.telemetry import ingest_repository as repository
 from backend.telemetry.notices import append_log, publish
 from contract.telemetry.events import (
     Acknowledgement,
+    Alarm,
     Checkpoint,
     Event,
     Finished,
@@ -88,8 +89,11 @@ def _store(session: Session, run_id: UUID, fresh: Mapping[Source, Sequence[Event
     for (attempt, emitter), events in fresh.items():
         _store_metrics(session, run_id, attempt, emitter, events)
         _store_samples(session, run_id, attempt, events)
+        _store_alarms(session, run_id, attempt, events)
         for event in without_stale_heartbeats(events):
             _apply(session, run_id, event)
+    if any(isinstance(event.body, Alarm | Started) for events in fresh.values() for event in events):
+        runs.count_alarms(session, run_id)
 
 
 def _store_metrics(session: Session, run_id: UUID, attempt: int, emitter: str, events: Sequence[Event]) -> None:
@@ -115,6 +119,16 @@ def _store_samples(session: Session, run_id: UUID, attempt: int, events: Sequenc
         publish(session, run_id, "samples", {"step": max(body.step for body in bodies)})
 
 
+def _store_alarms(session: Session, run_id: UUID, attempt: int, events: Sequence[Event]) -> None:
+    words = [(event.body, event.time) for event in events if isinstance(event.body, Alarm)]
+    if words:
+        repository.insert_alarms(session, run_id, attempt, words)
+        raised = sorted({body.name.value for body, _ in words if body.is_raised})
+        cleared = sorted({body.name.value for body, _ in words if not body.is_raised})
+        step = max(body.step for body, _ in words)
+        publish(session, run_id, "alarm", {"raised": raised, "cleared": cleared, "step": step})
+
+
 def _apply(session: Session, run_id: UUID, event: Event) -> None:
     body, attempt = event.body, event.attempt
     match body:
@@ -123,7 +137,7 @@ def _apply(session: Session, run_id: UUID, event: Event) -> None:
         case Heartbeat():
             runs.record_heartbeat(session, run_id, attempt, body.stage, body.step, body.stage_progress_fraction)
         case Checkpoint():
-            runs.record_checkpoint(session, run_id, attempt, body.step)
+            runs.record_checkpoint(session, run_id, attempt, body.step, body.path)
         case Log():
             append_log(
                 session,
@@ -137,5 +151,5 @@ def _apply(session: Session, run_id: UUID, event: Event) -> None:
         case Finished():
             error = None if body.error is None else body.error.replace("\x00", "")
             runs.record_finished(session, run_id, attempt, body.outcome, body.is_retryable, error)
-        case Metrics() | Samples():
+        case Metrics() | Samples() | Alarm():
             pass

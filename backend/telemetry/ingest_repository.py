@@ -12,7 +12,8 @@ from sqlalchemy import select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from backend.models import Attempt, EmitterMark
+from backend.models import Alarm, Attempt, EmitterMark
+from contract.telemetry import events
 from contract.telemetry.events import Sample
 
 Measurement = tuple[str, int, float, datetime]
@@ -127,6 +128,24 @@ def insert_samples(session: Session, run_id: UUID, attempt: int, samples: Sequen
         "bodies": [_jsonb(sample) for _, sample in samples],
     }
     session.execute(_INSERT_SAMPLES, parameters)
+
+
+def insert_alarms(session: Session, run_id: UUID, attempt: int, words: Sequence[tuple[events.Alarm, datetime]]) -> None:
+    """Words about alarms with their times, in order."""
+    rows = [
+        {
+            "run_id": run_id,
+            "attempt": attempt,
+            "step": body.step,
+            "name": body.name.value,
+            "is_raised": body.is_raised,
+            "message": body.message.replace("\x00", ""),
+            "time": time,
+        }
+        for body, time in words
+    ]
+    # Returning the ids in the order of the rows keeps them in the order of the events.
+    session.scalars(insert(Alarm).returning(Alarm.id, sort_by_parameter_order=True), rows).all()
 
 
 def _jsonb(sample: Sample) -> str:

@@ -17,7 +17,7 @@ from backend.db import after_commit
 from backend.models import LogLine, Notice, Run
 from backend.nudges import sender
 
-NoticeKind = Literal["run", "series", "samples", "log"]
+NoticeKind = Literal["run", "series", "samples", "alarm", "log"]
 
 _LOCK = text("SELECT pg_advisory_xact_lock(7203914)")
 _KEY = "foredeck_announcements"

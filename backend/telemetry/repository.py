@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Row, delete, func, select, text
 from sqlalchemy.orm import Session
 
-from backend.models import LogLine, Notice, RolloutSample, Run, Series
+from backend.models import Alarm, Attempt, LogLine, Notice, RolloutSample, Run, Series
 from backend.telemetry.schemas import LogQuery
 
 
@@ -103,6 +103,17 @@ def list_sample_steps(session: Session, run_id: UUID) -> list[int]:
 def list_samples(session: Session, run_id: UUID, step: int, limit: int) -> list[str]:
     """JSON texts of the newest attempt's samples of the step."""
     return list(session.scalars(_SAMPLES, {"run_id": run_id, "step": step, "limit": limit}))
+
+
+def list_alarm_words(session: Session, run_id: UUID) -> Sequence[Alarm]:
+    """What workers said about alarms, attempt by attempt, in order."""
+    return session.scalars(select(Alarm).where(Alarm.run_id == run_id).order_by(Alarm.attempt, Alarm.id)).all()
+
+
+def list_later_attempts(session: Session, run_id: UUID) -> Sequence[Attempt]:
+    """The attempts after the first whose workers have reported, in order."""
+    later = (Attempt.run_id == run_id) & (Attempt.number > 1) & Attempt.started_at.is_not(None)
+    return session.scalars(select(Attempt).where(later).order_by(Attempt.number)).all()
 
 
 def list_log_lines(session: Session, run_id: UUID, query: LogQuery) -> list[LogLine]:

@@ -12,7 +12,7 @@ from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
 from backend.telemetry.follow import follow_log, follow_notices, while_welcome
 from backend.telemetry.hub import hub_of
-from backend.telemetry.schemas import LogPage, LogQuery, SamplesRead, SeriesData, SeriesRead
+from backend.telemetry.schemas import AlarmsRead, LogPage, LogQuery, SamplesRead, SeriesData, SeriesRead
 from backend.telemetry.sse import EventStream
 from contract.telemetry.events import IngestResponse
 
@@ -64,6 +64,12 @@ def get_samples(
     return Response(service.samples(session, run_id, step, limit), media_type="application/json")
 
 
+@router.get("/runs/{run_id}/alarms", response_model=AlarmsRead)
+def get_alarms(run_id: UUID, _: Reader, session: SessionDep) -> AlarmsRead:
+    """What was wrong with a run and what is now, with what it means and what to do about it."""
+    return service.alarms(session, run_id)
+
+
 @router.get("/runs/{run_id}/logs", response_model=LogPage)
 def get_logs(run_id: UUID, _: Reader, session: SessionDep, query: Annotated[LogQuery, Query()]) -> LogPage:
     """A page of the log in ascending order: the newest lines, or those next to the given line."""
@@ -98,9 +104,10 @@ def stream(
     after: LineId | None = None,
     last_event_id: LastEventId = None,
 ) -> EventStream:
-    """What advances, live: events `run`, `series`, `samples`, `log`; `open` first; `resync` when history is gone.
+    """What advances, live: events `run`, `series`, `samples`, `alarm`, `log`.
 
-    With `after`, or the header Last-Event-ID, what was missed since that id comes first.
+    `open` comes first, and `resync` when history is gone. With `after`, or the header
+    Last-Event-ID, what was missed since that id comes first.
     """
     start = after if last_event_id is None else last_event_id
     with database.transaction() as session:

@@ -74,6 +74,37 @@ class SamplesRead(_Read):
     items: list[SampleRead]
 
 
+class AlarmRead(_Read):
+    """Something that was wrong with the run, from when to when."""
+
+    name: str
+    title: str
+    meaning: str
+    """What it says about the run."""
+    what_to_do: str
+    is_active: bool
+    attempt: int
+    """The attempt that raised it."""
+    step: int
+    """The step it was raised at."""
+    time: datetime
+    message: str
+    """What was measured."""
+    ending: Literal["cleared", "undone"] | None
+    """cleared: the cause has gone. undone: a new attempt went on from a step before it. Null while it is active."""
+    ended_step: int | None
+    """The step it was cleared at, or that the new attempt went on from."""
+    ended_at: datetime | None
+
+
+class AlarmsRead(_Read):
+    """A run's alarms."""
+
+    num_active: int
+    items: list[AlarmRead]
+    """The active ones first, then the newest."""
+
+
 class LogQuery(_Read):
     """Which lines of a log."""
 

@@ -10,14 +10,18 @@ from sqlalchemy.orm import Session
 from backend.errors import ProblemError, invalid, not_found
 from backend.runs import repository as runs
 from backend.telemetry import repository
+from backend.telemetry.alarms import Episode, episodes
 from backend.telemetry.ingest import ingest
-from backend.telemetry.schemas import LogLineRead, LogPage, LogQuery, SeriesRead
+from backend.telemetry.schemas import AlarmRead, AlarmsRead, LogLineRead, LogPage, LogQuery, SeriesRead
+from contract.telemetry.alarms import ALARMS
 from contract.telemetry.metrics import METRICS
 
-__all__ = ["ingest", "list_series", "logs", "samples", "series_data", "trim"]
+__all__ = ["alarms", "ingest", "list_series", "logs", "samples", "series_data", "trim"]
 
 NOTICE_LIFETIME_S = 3600.0
 """A stream that was cut off for longer is told to load everything anew."""
+_ALARM_KINDS = {name.value: kind for name, kind in ALARMS.items()}
+"""By stored name, of which an earlier version may have had more."""
 _EMPTY = ("[]", "[]", "[]", "[]", "[]", 0)
 
 
@@ -121,6 +125,32 @@ def samples(session: Session, run_id: UUID, step: int | None, limit: int) -> str
         step = steps[-1]
     items = [] if step is None else repository.list_samples(session, run_id, step, limit)
     return f'{{"steps":{json.dumps(steps)},"step":{json.dumps(step)},"items":[{",".join(items)}]}}'
+
+
+def alarms(session: Session, run_id: UUID) -> AlarmsRead:
+    """The run's alarms in the words of the catalogue. Raises ApiError 404."""
+    require_run(session, run_id)
+    told = episodes(repository.list_alarm_words(session, run_id), repository.list_later_attempts(session, run_id))
+    items = [_alarm(episode) for episode in sorted(told, key=lambda one: (one.is_active, one.time), reverse=True)]
+    return AlarmsRead(num_active=sum(item.is_active for item in items), items=items)
+
+
+def _alarm(episode: Episode) -> AlarmRead:
+    kind = _ALARM_KINDS.get(episode.name)
+    return AlarmRead(
+        name=episode.name,
+        title=kind.title if kind else episode.name.replace("_", " ").capitalize(),
+        meaning=kind.meaning if kind else "",
+        what_to_do=kind.what_to_do if kind else "",
+        is_active=episode.is_active,
+        attempt=episode.attempt,
+        step=episode.step,
+        time=episode.time,
+        message=episode.message,
+        ending=episode.ending,
+        ended_step=episode.ended_step,
+        ended_at=episode.ended_at,
+    )
 
 
 def logs(session: Session, run_id: UUID, query: LogQuery) -> LogPage:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from cli import output
 from cli.errors import CommandError
-from cli.schemas import LogLine, Run
+from cli.schemas import Alarm, LogLine, Run
 
 
 def _text(renderable: object) -> str:
@@ -40,6 +40,38 @@ def test_a_list_shows_short_ids_and_markup_in_names_as_it_is(run_body: dict[str,
     text = _text(output.runs_table([Run.model_validate(run_body | {"name": "[red]x[/red]"})]))
     assert "11111111" in text
     assert "[red]x[/red]" in text
+
+
+def alarm(**changes: object) -> Alarm:
+    words = {
+        "name": "no_speedup",
+        "title": "No speedup",
+        "meaning": "It is slower.",
+        "what_to_do": "Set it to measured.",
+    }
+    return Alarm.model_validate(words | {"is_active": True, "step": 12, "message": "Speedup\x1b 0.91."} | changes)
+
+
+def test_an_active_alarm_says_since_when_and_what_to_do(run_body: dict[str, Any]) -> None:
+    run = Run.model_validate(run_body | {"num_active_alarms": 1})
+    text = _text(output.run_table(run, [alarm(), alarm(is_active=False, ending="cleared", ended_step=15)]))
+    assert r"No speedup since step 12: Speedup\x1b 0.91." in text
+    assert "It is slower." in text
+    assert "Set it to measured." in text
+    assert "No speedup at step 12, cleared at step 15" in text
+
+
+def test_without_its_alarms_a_run_says_how_many_and_where_to_look(run_body: dict[str, Any]) -> None:
+    text = _text(output.run_table(Run.model_validate(run_body | {"num_active_alarms": 2})))
+    assert f"2 active: `foredeck show {run_body['id']}`" in text
+    assert "Alarm" not in _text(output.run_table(Run.model_validate(run_body)))
+
+
+def test_the_list_marks_alarms_and_jobs_without_steps(run_body: dict[str, Any]) -> None:
+    runs = [{"num_active_alarms": 2}, {"job": "draft_training", "num_steps": 0, "step": 0}]
+    text = _text(output.runs_table([Run.model_validate(run_body | changes) for changes in runs]))
+    assert "running  2 alarms" in text
+    assert "draft training" in text
 
 
 def test_log_lines_cannot_drive_the_terminal() -> None:

@@ -323,7 +323,7 @@ def test_what_a_worker_sends_becomes_visible(client, launch, database):
     with database.transaction() as session:
         service.record_started(session, run_id, 1, 10)
         service.record_heartbeat(session, run_id, 1, "generation", 11, 0.5)
-        service.record_checkpoint(session, run_id, 1, 10)
+        service.record_checkpoint(session, run_id, 1, 10, "/runs/10")
         assert service.ingest_reply(session, run_id) == (1, False)
     run = client.get(f"/api/v1/runs/{run_id}").json()
     assert (run["status"], run["stage"], run["step"], run["stage_progress_fraction"]) == (
@@ -354,3 +354,35 @@ def test_what_a_worker_sends_becomes_visible(client, launch, database):
         assert service.ingest_reply(session, run_id) == (2, True)
     run = client.get(f"/api/v1/runs/{run_id}").json()
     assert (run["status"], run["status_reason"], run["eta_s"]) == ("failed", "wrong path", None)
+
+
+def test_a_configuration_from_before_a_key_is_shown_cloned_and_dispatched_as_it_was_meant(client, launch, database):
+    origin = launch(config={"drafter": {"kind": "eagle3", "draft_length": 3}})
+    with database.transaction() as session:
+        session.execute(text("UPDATE run SET config = config #- '{drafter,draft_length_control}' #- '{rollout,top_p}'"))
+    shown = client.get(f"/api/v1/runs/{origin['id']}").json()["config"]
+    assert (shown["drafter"]["draft_length_control"], shown["rollout"]["top_p"]) == ("fixed", 1)
+    clone = client.post(f"/api/v1/runs/{origin['id']}/clone", json={"overrides": {"drafter": {"draft_length": 5}}})
+    assert clone.status_code == 202, clone.text
+    assert clone.json()["config"]["drafter"]["draft_length_control"] == "fixed"
+    with database.transaction() as session:
+        attempts.begin(session, repository.get_locked(session, origin["id"]), "Handing over.")
+    with database.transaction() as session:
+        attempt = repository.get_attempt(session, origin["id"], 1)
+        assert attempt.config == shown
+        assert attempt.config_sha256 == RunConfig.model_validate(shown).sha256()
+
+
+def test_draft_training_has_no_steps_and_ends_with_where_the_draft_lies(client, launch, database):
+    run = launch(config={"job": "draft_training", "drafter": {"kind": "eagle3"}})
+    assert (run["job"], run["num_steps"], run["last_checkpoint_path"]) == ("draft_training", 0, None)
+    with database.transaction() as session:
+        attempts.begin(session, repository.get_locked(session, run["id"]), "Handing over.")
+    with database.transaction() as session:
+        service.record_started(session, run["id"], 1, None)
+        service.record_checkpoint(session, run["id"], 1, 0, "/drafts/1")
+        service.record_finished(session, run["id"], 1, "succeeded", is_retryable=False, error=None)
+    ended = client.get(f"/api/v1/runs/{run['id']}").json()
+    assert (ended["status_reason"], ended["last_checkpoint_path"]) == ("The draft is trained.", "/drafts/1")
+    (listed,) = client.get("/api/v1/runs").json()["items"]
+    assert (listed["job"], listed["num_steps"], listed["num_active_alarms"]) == ("draft_training", 0, 0)
