@@ -52,6 +52,23 @@ def accept_always(drafted, q, p, rng):
     return Verdict(full, draw(p[:, -1], rng))
 
 
+@pytest.mark.parametrize("rows", [1, NUM_TRIALS], ids=["race", "inversion"])
+def test_draws_follow_the_weights_and_never_take_what_has_none(rows):
+    weights = torch.tensor([0.0, 0.0, 3.0, 1.0, 0.0, 2.0, 0.0]).expand(rows, -1).contiguous()
+    rng = generator(8)
+    drawn = torch.cat([draw(weights, rng) for _ in range(max(1, 6000 // rows))])
+    counts = torch.bincount(drawn, minlength=7)
+    assert counts[[0, 1, 4, 6]].sum() == 0
+    expected = torch.tensor([3.0, 1.0, 2.0]).double() / 6 * len(drawn)
+    assert stats.chisquare(counts[[2, 3, 5]], expected).pvalue > REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("token", [0, 499, 999])
+def test_a_certain_token_is_drawn_from_a_large_vocabulary(token):
+    one_hot = torch.nn.functional.one_hot(torch.full((3, 200), token), 1000).float()
+    assert draw(one_hot, generator(9)).eq(token).all()
+
+
 def test_hand_computed_rounds(monkeypatch):
     """u = 0.5 throughout. Row 0: token 0 has p / q = 5, accepted; token 1 has 0.5, and u < 0.5 fails; the residual
     (p - q)+ = (0, 0, 0.1, 0) leaves token 2 alone. Row 1: both accepted (5 and 1.33), so the bonus comes from p_2.
