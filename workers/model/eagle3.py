@@ -1,22 +1,23 @@
 """The EAGLE-3 draft head (Li et al. 2025, arXiv:2503.01840), as trained.
 
 One decoder layer reads, at position t, the policy's fused features g_t and the embedding of token t + 1, and scores
-token t + 2. To draft further it takes its own output in the place of g. Parameter names are those that vLLM's
-LlamaForCausalLMEagle3 loads.
+token t + 2. To draft further it takes its own output in the place of g. Names of parameters and buffers are those that
+vLLM's Eagle3LlamaForCausalLM loads.
 
 Shape suffixes: B sequences, T positions, N start positions of a draft, V vocabulary, D hidden size, I input (2 * D),
-F features (taps * D), H query heads, E head dimension.
+F features (taps * D), H query heads, K key and value heads, E head dimension.
 """
 
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workers.model.config import ModelConfig
-from workers.model.layers import RMSNorm, SwiGlu, rotary_tables, rotate, split_heads
+from workers.model.draft import PolicyPass, draw_weights
+from workers.model.layers import RMSNorm, SwiGlu, rotate, split_heads
 from workers.model.qwen3 import Qwen3Policy
+from workers.model.unroll import UnrolledDraft
 
 
 def default_tap_layers(num_layers: int) -> tuple[int, int, int]:
@@ -39,6 +40,8 @@ class EagleConfig:
     """The policy it drafts for. The head has its width, heads, vocabulary, eps and rope_theta."""
     tap_layers: tuple[int, ...] = field(default=())
     """Layers of the policy whose outputs are fused; default_tap_layers where not given."""
+    draft_vocab_size: int | None = None
+    """Tokens that it can propose; None for all."""
 
     def __post_init__(self) -> None:
         num_layers = self.policy.num_hidden_layers
@@ -46,6 +49,11 @@ class EagleConfig:
         if outside := [tap for tap in taps if not 0 <= tap < num_layers]:
             raise ValueError(f"tap_layers = {list(taps)}: {outside[0]} is not a layer of a policy with {num_layers}")
         object.__setattr__(self, "tap_layers", tuple(taps))
+        size, num_tokens = self.draft_vocab_size, self.policy.vocab_size
+        if size is not None and not 1 <= size <= num_tokens:
+            raise ValueError(f"draft_vocab_size = {size}: must be between 1 and the policy's vocabulary, {num_tokens}")
+        if size == num_tokens:
+            object.__setattr__(self, "draft_vocab_size", None)
 
 
 class DraftAttention(nn.Module):
@@ -61,17 +69,12 @@ class DraftAttention(nn.Module):
         self.o_proj = nn.Linear(config.num_attention_heads * e, d, bias=False)
 
     def project(self, x_BNI: Tensor, cos_NE: Tensor, sin_NE: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries and keys, and values, each [B, H, N, E]; keys and values repeated for every query head."""
+        """See workers.model.unroll.Projections."""
         q, k, v = (
             split_heads(projection(x_BNI), self.head_dim).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        num_groups = q.shape[1] // k.shape[1]
-        return (
-            rotate(q, cos_NE, sin_NE),
-            rotate(k, cos_NE, sin_NE).repeat_interleave(num_groups, dim=1),
-            v.repeat_interleave(num_groups, dim=1),
-        )
+        return rotate(q, cos_NE, sin_NE), rotate(k, cos_NE, sin_NE), v
 
 
 class DraftLayer(nn.Module):
@@ -87,7 +90,7 @@ class DraftLayer(nn.Module):
         self.mlp = SwiGlu(d, config.intermediate_size)
 
 
-class Eagle3Head(nn.Module):
+class Eagle3Head(UnrolledDraft):
     """The draft head. Its embedding is a frozen copy of the policy's; its lm_head starts as the policy's and learns."""
 
     def __init__(self, config: EagleConfig) -> None:
@@ -99,60 +102,65 @@ class Eagle3Head(nn.Module):
         self.fc = nn.Linear(len(config.tap_layers) * policy.hidden_size, policy.hidden_size, bias=False)
         self.midlayer = DraftLayer(policy)
         self.norm = RMSNorm(policy.hidden_size, policy.rms_norm_eps)
-        self.lm_head = nn.Linear(policy.hidden_size, policy.vocab_size, bias=False)
+        self.lm_head = nn.Linear(policy.hidden_size, config.draft_vocab_size or policy.vocab_size, bias=False)
+        if config.draft_vocab_size is not None:
+            self.register_buffer("d2t", torch.zeros(config.draft_vocab_size, dtype=torch.int64))
+            self.register_buffer("t2d", torch.zeros(policy.vocab_size, dtype=torch.bool))
+            self.choose_vocabulary(torch.arange(config.draft_vocab_size))
+
+    @property
+    def tap_layers(self) -> tuple[int, ...]:
+        return self.config.tap_layers
+
+    @property
+    def shape(self) -> ModelConfig:
+        return self.config.policy
+
+    @property
+    def attention(self) -> DraftAttention:
+        return self.midlayer.self_attn
+
+    @property
+    def vocabulary_V(self) -> Tensor | None:
+        """See DraftModule: i + d2t[i] for row i of lm_head, as vLLM reads it."""
+        if self.config.draft_vocab_size is None:
+            return None
+        return self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)
+
+    @torch.no_grad()
+    def choose_vocabulary(self, token_ids_V: Tensor) -> None:
+        """Propose these tokens only; called before initialize(). Raises ValueError unless they are draft_vocab_size
+        tokens of the policy, each once."""
+        chosen = token_ids_V.unique()
+        if len(chosen) != self.config.draft_vocab_size or len(chosen) != len(token_ids_V):
+            raise ValueError(f"{len(chosen)} different tokens chosen: must be {self.config.draft_vocab_size}")
+        self.d2t.copy_(chosen - torch.arange(len(chosen), device=chosen.device))
+        self.t2d.zero_()[chosen] = True
 
     @torch.no_grad()
     def initialize(self, policy: Qwen3Policy, seed: int) -> None:
-        """Take embedding, final norm and head from the policy; draw the rest, normal with std 1 / sqrt(3 fan-in)."""
-        generator = torch.Generator(device=self.fc.weight.device).manual_seed(seed)
-        for parameter in self.parameters():
-            if parameter.ndim == 2:
-                parameter.normal_(std=(3 * parameter.shape[1]) ** -0.5, generator=generator)
-            else:
-                parameter.fill_(1.0)
+        """Take embedding, final norm and head from the policy; draw the rest."""
+        draw_weights(self.parameters(), seed)
+        head, vocabulary = policy.head_weight, self.vocabulary_V
         self.embed_tokens.weight.copy_(policy.model.embed_tokens.weight)
         self.norm.weight.copy_(policy.model.norm.weight)
-        self.lm_head.weight.copy_(policy.head_weight)
+        self.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
 
-    def forward(self, features_BTF: Tensor, token_ids_BT: Tensor, unroll_length: int) -> list[Tensor]:
-        """Scores of the drafts that would start at every position: the training-time test of EAGLE-3, section 3.2.
+    def features(self, seen: PolicyPass) -> Tensor:
+        """The taps, fused."""
+        assert seen.features_BTF is not None
+        return self.fc(seen.features_BTF)
 
-        features_BTF: the policy's, detached. Step s of the result is [B, N - s, V] with N = T - 2; its row i scores
-        token i + s + 2 as the s-th further draft step would after the policy's features up to position i, the drafted
-        tokens being those of token_ids_BT. Step 0 reads the policy's features; step s > 0 reads the output of step
-        s - 1, and attends to the policy's positions up to i and to its own s drafted ones, exactly as in generation.
-        """
-        config, num_starts = self.config.policy, token_ids_BT.shape[1] - 2
-        cos_TE, sin_TE = rotary_tables(num_starts, config.head_dim, config.rope_theta, token_ids_BT.device)
-        hidden = self.fc(features_BTF[:, :num_starts])
-        embedded_BTD = self.midlayer.input_layernorm(self.embed_tokens(token_ids_BT))
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        logits = []
-        for step in range(unroll_length):
-            hidden = hidden[:, : num_starts - step]
-            read = slice(step + 1, num_starts + 1)
-            x = torch.cat([embedded_BTD[:, read].to(hidden.dtype), self.midlayer.hidden_norm(hidden)], dim=-1)
-            # Start i has drafted `step` tokens, so it stands at position i + step.
-            query, key, value = self.midlayer.self_attn.project(x, cos_TE[step:], sin_TE[step:])
-            keys.append(key)
-            values.append(value)
-            hidden = hidden + self.midlayer.self_attn.o_proj(_attend(query, keys, values).transpose(1, 2).flatten(2))
-            hidden = hidden + self.midlayer.mlp(self.midlayer.post_attention_layernorm(hidden))
-            logits.append(self.lm_head(self.norm(hidden)))
-        return logits
+    def embed(self, seen: PolicyPass) -> Tensor:
+        """Normed, as everything of the token that the layer reads depends on it alone."""
+        return self.midlayer.input_layernorm(self.embed_tokens(seen.token_ids_BT))
 
+    def enter(self, embedded_BND: Tensor, hidden_BND: Tensor) -> tuple[Tensor, Tensor]:
+        """The feature itself is the residual stream."""
+        x = torch.cat([embedded_BND.to(hidden_BND.dtype), self.midlayer.hidden_norm(hidden_BND)], dim=-1)
+        return hidden_BND, x
 
-def _attend(query_BHNE: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
-    """Start i attends to step 0's keys up to i, which hold the policy's features, and to key i of every later step."""
-    if len(keys) == 1:
-        return F.scaled_dot_product_attention(query_BHNE, keys[0], values[0], is_causal=True)
-    num_starts, scale = query_BHNE.shape[2], query_BHNE.shape[3] ** -0.5
-    own_keys = torch.stack([key[:, :, :num_starts] for key in keys[1:]], dim=3)
-    own_values = torch.stack([value[:, :, :num_starts] for value in values[1:]], dim=3)
-    after = torch.ones(num_starts, num_starts, dtype=torch.bool, device=query_BHNE.device).triu(1)
-    context = (query_BHNE @ keys[0][:, :, :num_starts].transpose(-1, -2)).masked_fill(after, float("-inf"))
-    own = (query_BHNE.unsqueeze(3) * own_keys).sum(-1)
-    weights = (torch.cat([context, own], dim=-1).float() * scale).softmax(-1).to(query_BHNE.dtype)
-    from_context = weights[..., :num_starts] @ values[0][:, :, :num_starts]
-    return from_context + (weights[..., num_starts:].unsqueeze(-1) * own_values).sum(3)
+    def leave(self, residual_BND: Tensor, seen: PolicyPass) -> tuple[Tensor, Tensor]:
+        """The next step reads the residual stream as it is."""
+        hidden = residual_BND + self.midlayer.mlp(self.midlayer.post_attention_layernorm(residual_BND))
+        return hidden, self.lm_head(self.norm(hidden))

@@ -71,12 +71,12 @@ def write_tensors(tensors: Mapping[str, Tensor], folder: Path) -> None:
 
 @torch.no_grad()
 def load_parameters(module: nn.Module, tensors: Mapping[str, Tensor], *, source: str) -> None:
-    """Copy tensors into a module's parameters, every one of them and nothing else.
+    """Copy tensors into a module's parameters and buffers, every one of them and nothing else.
 
     A surplus lm_head.weight is let pass, since some writers store tied embeddings twice.
     source: where the tensors come from, for the message. Raises CheckpointError.
     """
-    parameters = dict(module.named_parameters())
+    parameters = module.state_dict(keep_vars=True)
     if missing := sorted(parameters.keys() - tensors.keys()):
         raise CheckpointError(f"{source}: {len(missing)} tensors are missing, the first is {missing[0]}")
     if surplus := sorted(tensors.keys() - parameters.keys() - {"lm_head.weight"}):

@@ -39,13 +39,16 @@ class Attention(nn.Module):
         self.q_norm = RMSNorm(e, config.rms_norm_eps)
         self.k_norm = RMSNorm(e, config.rms_norm_eps)
 
-    def forward(self, x_BTD: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
+    def project(self, x_BTD: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Normed and rotated queries [B, H, T, E], normed and rotated keys, and values, both [B, K, T, E]."""
         q_BHTE = self.q_norm(split_heads(self.q_proj(x_BTD), self.head_dim)).transpose(1, 2)
         k_BKTE = self.k_norm(split_heads(self.k_proj(x_BTD), self.head_dim)).transpose(1, 2)
         v_BKTE = split_heads(self.v_proj(x_BTD), self.head_dim).transpose(1, 2)
-        mixed_BHTE = F.scaled_dot_product_attention(
-            rotate(q_BHTE, cos_TE, sin_TE), rotate(k_BKTE, cos_TE, sin_TE), v_BKTE, is_causal=True, enable_gqa=True
-        )
+        return rotate(q_BHTE, cos_TE, sin_TE), rotate(k_BKTE, cos_TE, sin_TE), v_BKTE
+
+    def forward(self, x_BTD: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
+        q_BHTE, k_BKTE, v_BKTE = self.project(x_BTD, cos_TE, sin_TE)
+        mixed_BHTE = F.scaled_dot_product_attention(q_BHTE, k_BKTE, v_BKTE, is_causal=True, enable_gqa=True)
         return self.o_proj(mixed_BHTE.transpose(1, 2).flatten(2))
 
 

@@ -3,52 +3,159 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from workers.model.draft_checkpoint import load_draft, save_draft
+from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
-from workers.model.hf_checkpoint import CheckpointError
+from workers.model.hf_checkpoint import CheckpointError, save_policy
+from workers.model.mtp import MtpConfig, MtpModule
 
 
 @pytest.fixture
-def head(make_policy):
-    policy = make_policy()
+def policy(make_policy):
+    return make_policy()
+
+
+@pytest.fixture
+def head(policy):
     head = Eagle3Head(EagleConfig(policy.config, (0, 1, 3)))
     head.initialize(policy, 3)
     return head
 
 
-def test_a_saved_head_is_loaded_equal(head, tmp_path):
-    save_draft(head, tmp_path)
-    loaded = load_draft(tmp_path, head.config.policy)
-    assert loaded.config == head.config
-    for (name, saved), (_, read) in zip(head.state_dict().items(), loaded.state_dict().items(), strict=True):
-        assert torch.equal(saved, read), name
+@pytest.fixture
+def reduced(policy):
+    head = Eagle3Head(EagleConfig(policy.config, draft_vocab_size=3))
+    head.choose_vocabulary(torch.tensor([2, 9, 30]))
+    head.initialize(policy, 3)
+    return head
 
 
-def test_files_are_laid_out_as_vllm_reads_them(head, tmp_path):
+@pytest.fixture(params=["eagle3", "reduced", "mtp", "draft_model"])
+def draft(request, policy, head, reduced):
+    """(kind, a draft of that kind)."""
+    if request.param in ("eagle3", "reduced"):
+        return "eagle3", head if request.param == "eagle3" else reduced
+    small = dataclasses.replace(policy.config, hidden_size=16, num_hidden_layers=1)
+    draft = MtpModule(MtpConfig(policy.config)) if request.param == "mtp" else DraftModel(small)
+    draft.initialize(policy, 3)
+    return request.param, draft
+
+
+def edit(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_saved_draft_is_loaded_equal(draft, policy, tmp_path):
+    kind, saved = draft
+    save_draft(saved, tmp_path)
+    loaded = load_draft(tmp_path, policy.config, kind)
+    assert loaded.config == saved.config
+    for (name, before), (_, after) in zip(saved.state_dict().items(), loaded.state_dict().items(), strict=True):
+        assert torch.equal(before, after), name
+
+
+def test_a_draft_of_another_kind_is_refused_by_name(draft, policy, tmp_path):
+    kind, saved = draft
+    save_draft(saved, tmp_path)
+    other = {"eagle3": "mtp", "mtp": "draft_model", "draft_model": "eagle3"}[kind]
+    with pytest.raises(CheckpointError, match=f"must name .* for drafter.kind {other}"):
+        load_draft(tmp_path, policy.config, other)
+
+
+def test_eagle3_is_laid_out_as_vllm_reads_it(head, tmp_path):
     save_draft(head, tmp_path)
     document = json.loads((tmp_path / "config.json").read_text())
     assert document["architectures"] == ["LlamaForCausalLMEagle3"]
     # Their layer number means the state before the layer.
     assert document["eagle_aux_hidden_state_layer_ids"] == [1, 2, 4]
-    assert {name.split(".")[0] for name in head.state_dict()} == {"embed_tokens", "fc", "midlayer", "norm", "lm_head"}
-    assert {"midlayer.hidden_norm.weight", "midlayer.self_attn.q_proj.weight"} <= set(head.state_dict())
-    assert list(head.state_dict()["midlayer.self_attn.k_proj.weight"].shape) == [2 * 16, 2 * 32]
+    assert document["draft_vocab_size"] == 48
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert {name.split(".")[0] for name in tensors} == {"embed_tokens", "fc", "midlayer", "norm", "lm_head"}
+    assert {"midlayer.hidden_norm.weight", "midlayer.self_attn.q_proj.weight"} <= set(tensors)
+    assert list(tensors["midlayer.self_attn.k_proj.weight"].shape) == [2 * 16, 2 * 32]
 
 
-def test_what_is_no_head_of_this_policy_is_refused_by_name(head, tmp_path):
-    policy = head.config.policy
+def test_a_reduced_vocabulary_is_laid_out_as_vllm_reads_it(reduced, tmp_path):
+    """targets = arange(draft_vocab_size) + d2t, and t2d marks them among the policy's tokens."""
+    save_draft(reduced, tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["draft_vocab_size"] == 3
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert (torch.arange(3) + tensors["d2t"]).tolist() == [2, 9, 30]
+    assert tensors["d2t"].dtype == torch.int64
+    assert tensors["t2d"].dtype == torch.bool
+    assert tensors["t2d"].shape == (48,)
+    assert list(tensors["lm_head.weight"].shape) == [3, 32]
+
+
+def test_maps_of_the_whole_vocabulary_are_passed_over_where_they_move_nothing(head, policy, tmp_path):
+    save_draft(head, tmp_path)
+    file = tmp_path / "model.safetensors"
+    maps = {"d2t": torch.zeros(48, dtype=torch.int64), "t2d": torch.ones(48, dtype=torch.bool)}
+    save_file(load_file(file) | maps, file)
+    assert load_draft(tmp_path, policy.config).vocabulary_V is None
+    save_file(load_file(file) | {"d2t": torch.ones(48, dtype=torch.int64)}, file)
+    with pytest.raises(CheckpointError, match="d2t moves tokens"):
+        load_draft(tmp_path, policy.config)
+
+
+@pytest.mark.parametrize(
+    ("d2t", "message"),
+    [
+        (torch.tensor([2, 8, 46]), "outside the policy's vocabulary"),
+        (torch.tensor([2, 1, 9]), "2 different tokens chosen: must be 3"),
+        (torch.tensor([2, 1]), "must have draft_vocab_size = 3 entries"),
+    ],
+)
+def test_a_broken_map_is_refused(reduced, policy, tmp_path, d2t, message):
+    save_draft(reduced, tmp_path)
+    file = tmp_path / "model.safetensors"
+    save_file(load_file(file) | {"d2t": d2t}, file)
+    with pytest.raises(CheckpointError, match=message):
+        load_draft(tmp_path, policy.config)
+
+
+def test_mtp_is_named_as_in_qwen3_next_checkpoints(policy, tmp_path):
+    module = MtpModule(MtpConfig(policy.config))
+    save_draft(module, tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert {
+        "mtp.fc.weight",
+        "mtp.norm.weight",
+        "mtp.pre_fc_norm_hidden.weight",
+        "mtp.pre_fc_norm_embedding.weight",
+        "mtp.layers.0.input_layernorm.weight",
+        "mtp.layers.0.self_attn.q_norm.weight",
+        "mtp.layers.0.mlp.down_proj.weight",
+    } <= set(tensors)
+    shared = {"model.embed_tokens.weight": torch.zeros(48, 32), "lm_head.weight": torch.zeros(48, 32)}
+    save_file(tensors | shared, tmp_path / "model.safetensors")
+    assert isinstance(load_draft(tmp_path, policy.config), MtpModule)
+    edit(tmp_path, num_nextn_predict_layers=2)
+    with pytest.raises(CheckpointError, match="num_nextn_predict_layers = 2: only 1"):
+        load_draft(tmp_path, policy.config)
+
+
+def test_any_qwen3_checkpoint_of_the_policys_vocabulary_is_a_draft_model(make_policy, tmp_path):
+    policy = make_policy(tied=True)
+    save_policy(policy, tmp_path)
+    assert isinstance(load_draft(tmp_path, policy.config), DraftModel)
+    with pytest.raises(CheckpointError, match="vocab_size = 48, but the policy has 50"):
+        load_draft(tmp_path, dataclasses.replace(policy.config, vocab_size=50))
+
+
+def test_what_is_no_head_of_this_policy_is_refused_by_name(head, policy, tmp_path):
     save_draft(head, tmp_path)
     with pytest.raises(CheckpointError, match=r"config\.json: hidden_size = 32, but the policy has 64"):
-        load_draft(tmp_path, dataclasses.replace(policy, hidden_size=64))
-    path = tmp_path / "config.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"eagle_aux_hidden_state_layer_ids": None}))
+        load_draft(tmp_path, dataclasses.replace(policy.config, hidden_size=64))
+    edit(tmp_path, eagle_aux_hidden_state_layer_ids=None)
     with pytest.raises(CheckpointError, match=r"eagle_aux_hidden_state_layer_ids = None: must list"):
-        load_draft(tmp_path, policy)
-    path.write_text(json.dumps(document | {"eagle_aux_hidden_state_layer_ids": [1, 9]}))
+        load_draft(tmp_path, policy.config)
+    edit(tmp_path, eagle_aux_hidden_state_layer_ids=[1, 9])
     with pytest.raises(CheckpointError, match=r"config\.json: tap_layers = \[0, 8\]"):
-        load_draft(tmp_path, policy)
-    path.write_text(json.dumps(document | {"architectures": ["Qwen3ForCausalLM"]}))
-    with pytest.raises(CheckpointError, match="must name 'LlamaForCausalLMEagle3'"):
-        load_draft(tmp_path, policy)
+        load_draft(tmp_path, policy.config)
+    edit(tmp_path, architectures=["GPT2LMHeadModel"])
+    with pytest.raises(CheckpointError, match=r"must name 'LlamaForCausalLMEagle3' .* or 'Qwen3MTP'"):
+        load_draft(tmp_path, policy.config)

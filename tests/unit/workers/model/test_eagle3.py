@@ -1,21 +1,22 @@
 import pytest
 import torch
 
+from workers.model.draft import PolicyPass
 from workers.model.eagle3 import Eagle3Head, EagleConfig, default_tap_layers
 
 TOKENS = torch.randint(0, 48, (2, 13), generator=torch.Generator().manual_seed(5))
 
 
 @pytest.fixture
-def head(make_policy):
-    policy = make_policy()
+def policy(make_policy):
+    return make_policy()
+
+
+@pytest.fixture
+def head(policy):
     head = Eagle3Head(EagleConfig(policy.config))
     head.initialize(policy, 3)
     return head
-
-
-def features(head, seed=6):
-    return torch.randn(2, 13, head.fc.in_features, generator=torch.Generator().manual_seed(seed))
 
 
 def test_taps_are_low_middle_high_and_distinct():
@@ -45,25 +46,35 @@ def test_it_starts_from_the_policys_embedding_norm_and_head(make_policy, head):
     assert head.lm_head.weight.requires_grad
 
 
-def test_each_step_scores_one_start_less(head):
-    with torch.no_grad():
-        steps = head(features(head), TOKENS, 4)
-    assert [tuple(step.shape) for step in steps] == [(2, 11, 48), (2, 10, 48), (2, 9, 48), (2, 8, 48)]
+def test_a_reduced_vocabulary_takes_its_rows_of_the_policys_head(policy):
+    head = Eagle3Head(EagleConfig(policy.config, draft_vocab_size=4))
+    head.choose_vocabulary(torch.tensor([40, 3, 7, 5]))
+    head.initialize(policy, 3)
+    assert head.vocabulary_V.tolist() == [3, 5, 7, 40]
+    assert head.d2t.tolist() == [3, 4, 5, 37]
+    assert head.t2d.nonzero().flatten().tolist() == [3, 5, 7, 40]
+    assert torch.equal(head.lm_head.weight, policy.head_weight[[3, 5, 7, 40]])
+    output = policy(TOKENS, head.tap_layers)
+    steps = head(PolicyPass(policy, TOKENS, output.features_BTF), 2)
+    assert [tuple(step.shape) for step in steps] == [(2, 11, 4), (2, 10, 4)]
 
 
-def test_a_start_reads_features_up_to_itself_and_tokens_up_to_the_last_drafted(head):
-    """Row i of step s may depend on features up to i and tokens up to i + s + 1, and on nothing later."""
+def test_a_reduced_vocabulary_scores_its_tokens_as_the_whole_one_does(policy):
+    whole, reduced = (Eagle3Head(EagleConfig(policy.config, draft_vocab_size=size)) for size in (None, 3))
+    reduced.choose_vocabulary(torch.tensor([2, 9, 30]))
+    whole.initialize(policy, 3)
+    own = {name: tensor for name, tensor in whole.state_dict().items() if name != "lm_head.weight"}
+    reduced.load_state_dict(own, strict=False)
     with torch.no_grad():
-        plain = head(features(head), TOKENS, 3)
-        for start, step in [(4, 0), (4, 2), (0, 1)]:
-            changed_features, changed_tokens = features(head), TOKENS.clone()
-            changed_features[:, start + 1 :] += 1
-            changed_tokens[:, start + step + 2 :] = 7
-            torch.testing.assert_close(head(changed_features, changed_tokens, 3)[step][:, start], plain[step][:, start])
-            changed_tokens[:, start + step + 1] = (TOKENS[:, start + step + 1] + 1) % 48
-            moved = head(features(head), changed_tokens, 3)[step][:, start]
-            assert (moved - plain[step][:, start]).abs().max() > 1e-3
-            changed_features = features(head)
-            changed_features[:, start] += 1
-            moved = head(changed_features, TOKENS, 3)[step][:, start]
-            assert (moved - plain[step][:, start]).abs().max() > 1e-3
+        reduced.lm_head.weight.copy_(whole.lm_head.weight[[2, 9, 30]])
+        seen = PolicyPass(policy, TOKENS, policy(TOKENS, whole.tap_layers).features_BTF)
+        for of_whole, of_reduced in zip(whole(seen, 3), reduced(seen, 3), strict=True):
+            torch.testing.assert_close(of_reduced, of_whole[..., [2, 9, 30]])
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(policy):
+    with pytest.raises(ValueError, match="draft_vocab_size = 49: must be between 1 and"):
+        EagleConfig(policy.config, draft_vocab_size=49)
+    assert EagleConfig(policy.config, draft_vocab_size=48).draft_vocab_size is None
+    with pytest.raises(ValueError, match="3 different tokens chosen: must be 4"):
+        Eagle3Head(EagleConfig(policy.config, draft_vocab_size=4)).choose_vocabulary(torch.tensor([1, 2, 2, 3]))

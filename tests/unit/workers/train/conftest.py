@@ -1,10 +1,14 @@
 """A policy so small that a training step takes milliseconds."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from workers.model.config import ModelConfig
+from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
 from workers.train.trainer import TrainingBatch
 
@@ -35,10 +39,15 @@ def make_policy(model_config):
 
 @pytest.fixture
 def make_draft(model_config, make_policy):
-    def make(seed=1):
-        head = Eagle3Head(EagleConfig(model_config))
-        head.initialize(make_policy(), seed)
-        return head
+    def make(kind="eagle3", seed=1):
+        draft = {
+            "eagle3": lambda: Eagle3Head(EagleConfig(model_config)),
+            "reduced": lambda: Eagle3Head(EagleConfig(model_config, draft_vocab_size=20)),
+            "mtp": lambda: MtpModule(MtpConfig(model_config)),
+            "draft_model": lambda: DraftModel(replace(model_config, num_hidden_layers=1)),
+        }[kind]()
+        draft.initialize(make_policy(), seed)
+        return draft
 
     return make
 

@@ -1,29 +1,89 @@
-import pytest
+import json
 
-from contract.config.drafter import DraftPretraining, Eagle3Drafter
+import pytest
+import torch
+
+from contract.config import RunConfig
+from contract.config.drafter import DraftModelDrafter, DraftPretraining, Eagle3Drafter, MtpDrafter
 from contract.config.rollout import TorchRollout
 from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from contract.telemetry.metrics import METRICS
+from workers.data.batch import select_rows
 from workers.model.draft_checkpoint import load_draft
-from workers.train.draft_pretraining import draft_pretraining_folder, pretrain_draft
+from workers.train.draft_pretraining import (
+    HELD_OUT_FILE,
+    Rollouts,
+    draft_pretraining_folder,
+    new_draft,
+    pretrain_draft,
+)
 
-DRAFTER = Eagle3Drafter(pretraining=DraftPretraining(num_steps=30, batch_size=4, unroll_length=2))
+RECIPE = DraftPretraining(num_steps=30, batch_size=4, unroll_length=2)
+DRAFTER = Eagle3Drafter(pretraining=RECIPE)
 TRAINER = TorchTrainer(precision="float32")
-TASK = ArithmeticTask()
+CONFIG = RunConfig(drafter=DRAFTER, trainer=TRAINER)
 
 
-def test_the_draft_learns_the_policy_and_is_written(make_policy, batch, tmp_path):
+@pytest.fixture
+def rollouts(batch):
+    return Rollouts(select_rows(batch, torch.arange(4)), select_rows(batch, torch.arange(4, 6)))
+
+
+@pytest.mark.parametrize(
+    "drafter",
+    [
+        DRAFTER,
+        Eagle3Drafter(pretraining=RECIPE, draft_vocabulary_size=20),
+        MtpDrafter(pretraining=RECIPE),
+        DraftModelDrafter(pretraining=RECIPE),
+    ],
+    ids=lambda drafter: f"{drafter.kind}-{getattr(drafter, 'draft_vocabulary_size', None)}",
+)
+def test_the_draft_learns_the_policy_and_is_written(drafter, make_policy, rollouts, tmp_path):
     policy = make_policy()
+    policy.lm_head.weight.data.mul_(20)  # else all tokens are about equally likely, and there is nothing to learn
     before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-    steps = list(pretrain_draft(tmp_path / "draft", policy, batch, DRAFTER, trainer=TRAINER, seed=0))
+    steps = list(pretrain_draft(tmp_path / "draft", policy, rollouts, drafter, trainer=TRAINER, seed=0))
     assert steps[-1].metrics.keys() <= METRICS.keys()
     losses = [step.metrics["draft_pretraining/loss_nats"] for step in steps]
     expected = [step.metrics["draft_pretraining/expected_acceptance_length_tokens"] for step in steps]
     assert losses[-1] < losses[0]
     assert 1 < expected[0] < expected[-1] <= 3
-    load_draft(tmp_path / "draft", policy.config)
+    load_draft(tmp_path / "draft", policy.config, drafter.kind)
     assert all(tensor.equal(before[name]) for name, tensor in policy.state_dict().items())
+
+
+def test_what_is_expected_on_held_out_responses_stands_beside_the_weights(make_policy, rollouts, tmp_path):
+    list(pretrain_draft(tmp_path / "draft", make_policy(), rollouts, DRAFTER, trainer=TRAINER, seed=0))
+    held_out = json.loads((tmp_path / "draft" / HELD_OUT_FILE).read_text())
+    assert held_out["measured"] == {}
+    assert held_out["expected"].keys() <= METRICS.keys()
+    area = "draft_pretraining/held_out_expected_acceptance"
+    first, second = (held_out["expected"][f"{area}_position_{i}_fraction"] for i in (1, 2))
+    assert 0 < second < first < 1
+    assert held_out["expected"][f"{area}_length_tokens"] == pytest.approx(1 + first + second)
+
+
+def test_a_reduced_vocabulary_holds_the_most_frequent_response_tokens(make_policy, batch):
+    draft = new_draft(Eagle3Drafter(draft_vocabulary_size=5), make_policy(), batch, seed=0)
+    emitted = batch.token_ids_BT[batch.response_mask_BT > 0].tolist()
+    chosen = draft.vocabulary_V.tolist()
+    assert len(chosen) == 5
+    assert min(map(emitted.count, chosen)) >= max(emitted.count(t) for t in range(48) if t not in chosen)
+
+
+def test_a_draft_model_has_the_configured_shape_and_the_policys_vocabulary(make_policy, batch):
+    shape = {"num_layers": 2, "hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 1}
+    draft = new_draft(DraftModelDrafter.model_validate({"shape": shape}), make_policy(), batch, seed=0)
+    config = draft.language_model.config
+    assert (config.num_hidden_layers, config.hidden_size, config.head_dim, config.vocab_size) == (2, 24, 8, 48)
+    assert config.eos_token_ids == (1,)
+
+
+def folder(tmp_path, policy="p", **changes):
+    config = CONFIG.model_copy(update=changes)
+    return draft_pretraining_folder(tmp_path, policy, config, config.drafter)
 
 
 @pytest.mark.parametrize(
@@ -37,20 +97,17 @@ def test_the_draft_learns_the_policy_and_is_written(make_policy, batch, tmp_path
         {"seed": 1},
         {"rollout": TorchRollout(temperature=0.5)},
         {"drafter": DRAFTER.model_copy(update={"pretraining": DraftPretraining(num_steps=31)})},
+        {"drafter": DRAFTER.model_copy(update={"pretraining": RECIPE.model_copy(update={"prompts": "generic"})})},
+        {"drafter": DRAFTER.model_copy(update={"draft_vocabulary_size": 20})},
+        {"drafter": MtpDrafter(pretraining=RECIPE)},
+        {"drafter": DraftModelDrafter(pretraining=RECIPE)},
     ],
 )
 def test_whatever_decides_the_result_decides_the_folder(tmp_path, change):
-    def folder(policy="p", task=TASK, drafter=DRAFTER, seed=0, rollout=None, trainer=TRAINER):
-        return draft_pretraining_folder(
-            tmp_path, policy, task, drafter, rollout=rollout or TorchRollout(), trainer=trainer, seed=seed
-        )
-
-    assert folder() == folder()
-    assert folder(**change) != folder()
+    assert folder(tmp_path) == folder(tmp_path)
+    assert folder(tmp_path, **change) != folder(tmp_path)
 
 
-def test_the_draft_length_and_online_training_do_not_invalidate_the_cache(tmp_path):
-    def folder(drafter):
-        return draft_pretraining_folder(tmp_path, "p", TASK, drafter, rollout=TorchRollout(), trainer=TRAINER, seed=0)
-
-    assert folder(DRAFTER) == folder(DRAFTER.model_copy(update={"draft_length": 5}))
+@pytest.mark.parametrize("update", [{"draft_length": 5}, {"draft_length_control": "fixed"}])
+def test_the_draft_length_does_not_invalidate_the_cache(tmp_path, update):
+    assert folder(tmp_path) == folder(tmp_path, drafter=DRAFTER.model_copy(update=update))

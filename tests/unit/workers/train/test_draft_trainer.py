@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from workers.model.config import ModelConfig
+from workers.model.draft import PolicyPass
+from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
 from workers.train.draft_trainer import DraftTrainer, draft_loss
 
@@ -24,16 +27,26 @@ def policy():
     return policy
 
 
+def make_draft(kind, policy):
+    draft = {
+        "eagle3": lambda: Eagle3Head(EagleConfig(policy.config)),
+        "reduced": lambda: Eagle3Head(EagleConfig(policy.config, draft_vocab_size=7)),
+        "mtp": lambda: MtpModule(MtpConfig(policy.config)),
+        "draft_model": lambda: DraftModel(ModelConfig(12, 8, 16, 1, 2, 1, 4)),
+    }[kind]()
+    draft.initialize(policy, 1)
+    return draft
+
+
 @pytest.fixture
 def trainer(policy):
-    head = Eagle3Head(EagleConfig(policy.config))
-    head.initialize(policy, 1)
-    return DraftTrainer(head, 0.02, 0.002, max_grad_norm=1.0)
+    return DraftTrainer(make_draft("eagle3", policy), 0.02, 0.002, max_grad_norm=1.0)
 
 
-def features_and_logits(policy, trainer):
-    output = policy(TOKENS, trainer.head.config.tap_layers)
-    return output.features_BTF, output.logits_BTV
+def seen_and_logits(policy, trainer):
+    output = policy(TOKENS, trainer.draft.tap_layers)
+    features = None if output.features_BTF is None else output.features_BTF.detach()
+    return PolicyPass(policy, TOKENS, features), output.logits_BTV
 
 
 def slow_loss(step_logits, policy_logits, mask, temperature=1.0):
@@ -61,8 +74,8 @@ def test_hand_computed_loss():
 
 
 def test_loss_equals_the_slow_reference(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    steps = trainer.head(features, TOKENS, 3)
+    seen, logits = seen_and_logits(policy, trainer)
+    steps = trainer.draft(seen, 3)
     for temperature in (1.0, 0.6):
         loss = draft_loss(steps, logits, MASK, temperature).loss.item()
         assert loss == pytest.approx(slow_loss(steps, logits, MASK, temperature), rel=1e-5)
@@ -88,8 +101,8 @@ def slow_acceptance_length(step_logits, policy_logits, mask, temperature):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_expected_acceptance_equals_the_slow_reference(policy, trainer, temperature):
-    features, logits = features_and_logits(policy, trainer)
-    steps = trainer.head(features, TOKENS, 3)
+    seen, logits = seen_and_logits(policy, trainer)
+    steps = trainer.draft(seen, 3)
     expected = slow_acceptance_length(steps, logits, MASK, temperature)
     length = draft_loss(steps, logits, MASK, temperature).expected_acceptance_length
     assert length == pytest.approx(expected, rel=1e-5)
@@ -111,45 +124,71 @@ def test_a_draft_equal_to_the_policy_is_expected_to_be_accepted_whole(policy):
 
 
 def test_padding_does_not_matter(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    steps = [step.detach() for step in trainer.head(features, TOKENS, 2)]
+    seen, logits = seen_and_logits(policy, trainer)
+    steps = [step.detach() for step in trainer.draft(seen, 2)]
     expected = draft_loss(steps, logits, MASK, 1.0)
     logits = logits.detach().clone()
     logits[:, 14:] = 9.0
     assert draft_loss(steps, logits, MASK, 1.0).loss == expected.loss
 
 
-def test_nothing_reaches_the_policy_and_the_embedding_stays(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    embedding = trainer.head.embed_tokens.weight.clone()
-    before = trainer.head.fc.weight.detach().clone()
-    update = trainer.update(features, TOKENS, MASK, logits, 3, temperature=1.0)
+def test_hand_computed_loss_of_a_reduced_vocabulary():
+    """p = (1/2, 1/4, 1/4) and the draft knows tokens 0 and 2: its teacher is (2/3, 1/3), but of p it meets only
+    min(1/2, 1/2) + min(1/4, 1/2) = 3/4."""
+    policy_logits = torch.tensor([[[0.0, 0.0, 0.0], [math.log(2.0), 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    drafted = torch.tensor([[[0.0, 0.0]]])
+    result = draft_loss([drafted], policy_logits, torch.ones(1, 3), 1.0, torch.tensor([0, 2]))
+    assert result.loss.item() == pytest.approx(math.log(2))
+    assert result.expected_acceptance == pytest.approx((0.75,))
+    best = torch.tensor([[[math.log(2.0), 0.0]]])
+    result = draft_loss([best], policy_logits, torch.ones(1, 3), 1.0, torch.tensor([0, 2]))
+    assert result.loss.item() == pytest.approx(-(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3))
+
+
+def test_a_vocabulary_of_all_tokens_is_no_reduction(policy, trainer):
+    seen, logits = seen_and_logits(policy, trainer)
+    steps = [step.detach() for step in trainer.draft(seen, 2)]
+    whole, listed = (draft_loss(steps, logits, MASK, 0.8, vocabulary) for vocabulary in (None, torch.arange(12)))
+    assert whole.loss.item() == pytest.approx(listed.loss.item())
+    assert whole.expected_acceptance == pytest.approx(listed.expected_acceptance)
+
+
+@pytest.mark.parametrize("kind", ["eagle3", "reduced", "mtp", "draft_model"])
+def test_nothing_reaches_the_policy(policy, kind):
+    trainer = DraftTrainer(make_draft(kind, policy), 0.02, 0.002, max_grad_norm=1.0)
+    seen, logits = seen_and_logits(policy, trainer)
+    before = {name: tensor.clone() for name, tensor in trainer.draft.named_parameters()}
+    update = trainer.update(seen, MASK, logits, 3, temperature=1.0)
     assert all(parameter.grad is None for parameter in policy.parameters())
-    assert torch.equal(trainer.head.embed_tokens.weight, embedding)
-    assert not torch.equal(trainer.head.fc.weight, before)
     assert update.grad_norm > 0
+    stayed = {name for name, tensor in trainer.draft.named_parameters() if torch.equal(before[name], tensor)}
+    assert stayed == ({"embed_tokens.weight"} if kind in ("eagle3", "reduced") else set())
 
 
-def test_training_raises_the_expected_acceptance(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    updates = [trainer.update(features, TOKENS, MASK, logits, 3, temperature=1.0) for _ in range(30)]
+@pytest.mark.parametrize(
+    ("kind", "least_gain"), [("eagle3", 0.3), ("reduced", 0.1), ("mtp", 0.3), ("draft_model", 0.1)]
+)
+def test_training_raises_the_expected_acceptance(policy, kind, least_gain):
+    trainer = DraftTrainer(make_draft(kind, policy), 0.02, 0.002, max_grad_norm=1.0)
+    seen, logits = seen_and_logits(policy, trainer)
+    updates = [trainer.update(seen, MASK, logits, 3, temperature=1.0) for _ in range(30)]
     assert updates[-1].loss_nats < updates[0].loss_nats - 0.1
-    assert updates[-1].expected_acceptance_length > updates[0].expected_acceptance_length + 0.3
+    assert updates[-1].expected_acceptance_length > updates[0].expected_acceptance_length + least_gain
 
 
 def test_learning_rate_scale_zero_changes_nothing(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    before = [parameter.detach().clone() for parameter in trainer.head.parameters()]
-    trainer.update(features, TOKENS, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.0)
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.head.parameters(), strict=True))
+    seen, logits = seen_and_logits(policy, trainer)
+    before = [parameter.detach().clone() for parameter in trainer.draft.parameters()]
+    trainer.update(seen, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.draft.parameters(), strict=True))
 
 
 def test_a_reloaded_trainer_goes_on_as_the_first_would(policy, trainer):
-    features, logits = features_and_logits(policy, trainer)
-    trainer.update(features, TOKENS, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.1)
+    seen, logits = seen_and_logits(policy, trainer)
+    trainer.update(seen, MASK, logits, 2, temperature=1.0, learning_rate_scale=0.1)
     state = copy.deepcopy(trainer.state_dict())
-    other = DraftTrainer(Eagle3Head(trainer.head.config), 0.02, 0.002, max_grad_norm=1.0)
+    other = DraftTrainer(Eagle3Head(trainer.draft.config), 0.02, 0.002, max_grad_norm=1.0)
     other.load_state_dict(state)
-    first, second = (t.update(features, TOKENS, MASK, logits, 2, temperature=1.0) for t in (trainer, other))
+    first, second = (t.update(seen, MASK, logits, 2, temperature=1.0) for t in (trainer, other))
     assert first == second
-    assert torch.equal(trainer.head.fc.weight, other.head.fc.weight)
+    assert torch.equal(trainer.draft.fc.weight, other.draft.fc.weight)
