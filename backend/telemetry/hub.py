@@ -189,8 +189,9 @@ class Hub:
                 ):
                     await pubsub.subscribe(CHANNEL)
                     is_down = False
-                    async for _ in pubsub.listen():
-                        self._wake.set()
+                    while self._is_running:  # looked at again and again: a cancellation can get lost in the client
+                        if await pubsub.get_message(timeout=POLL_INTERVAL_S) is not None:
+                            self._wake.set()
             except (redis.RedisError, OSError) as error:
                 if not is_down:
                     _log.warning("Redis does not answer; live streams poll", extra={"error": str(error)})
