@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, ValidationError
 
+from contract.config.audit import AuditConfig
 from contract.config.base import ConfigModel
 from contract.config.drafter import DrafterConfig, Eagle3Drafter
 from contract.config.grpo import CheckpointConfig, GrpoConfig, SamplesConfig, ValidationConfig
@@ -43,6 +44,8 @@ class RunConfig(ConfigModel):
     """The algorithm."""
     trainer: TrainerConfig = TorchTrainer()
     """The policy's training."""
+    audit: AuditConfig = AuditConfig()
+    """Tests that samples follow the policy, and limits of the alarms."""
     validation: ValidationConfig = ValidationConfig()
     """Held-out accuracy."""
     checkpoint: CheckpointConfig = CheckpointConfig()

@@ -201,15 +201,7 @@ def _declare() -> Iterator[Metric]:
         "mean",
         "trainer",
     )
-    yield Metric(
-        "lossless/ks_distance",
-        "1",
-        "Kolmogorov-Smirnov distance from uniform of the step's randomised probability integral transforms.",
-        "last",
-        "trainer",
-    )
-    yield Metric("lossless/ks_p_value", "1", "p-value of that distance under exact sampling.", "last", "trainer")
-    yield Metric("lossless/num_tokens", "tokens", "Tokens behind that distance.", "sum", "trainer")
+    yield from _declare_audit()
 
     yield Metric("draft/loss_nats", "nats", "Cross-entropy of the draft head against the policy.", "mean", "trainer")
     yield Metric("draft/grad_norm", "1", "Norm of the draft head's gradient before clipping.", "last", "trainer")
@@ -244,6 +236,100 @@ def _declare() -> Iterator[Metric]:
         "mean",
         "trainer",
         "draft_pretraining_step",
+    )
+    yield from _held_out()
+
+
+def _held_out() -> Iterator[Metric]:
+    """What a draft that was just trained is worth on prompts it was not trained on."""
+    for area, measured, num_positions in (
+        ("held_out_expected_acceptance", "expected from the overlap of draft and policy on held-out responses", 8),
+        ("held_out_acceptance", "measured in speculative generation for held-out prompts", MAX_DRAFT_LENGTH),
+    ):
+        source: Literal["trainer", "engine"] = "engine" if area == "held_out_acceptance" else "trainer"
+        yield Metric(
+            f"draft_pretraining/{area}_length_tokens",
+            "tokens",
+            f"Acceptance length of the trained draft, {measured}.",
+            "pooled",
+            source,
+            "draft_pretraining_step",
+        )
+        for position in range(1, num_positions + 1):
+            yield Metric(
+                f"draft_pretraining/{area}_position_{position}_fraction",
+                "1",
+                f"Share of drafts whose token at position {position} is accepted, {measured}.",
+                "pooled",
+                source,
+                "draft_pretraining_step",
+            )
+
+
+def _declare_audit() -> Iterator[Metric]:
+    """See docs/concepts/audit.md."""
+    for kind, tokens, means in (
+        ("ks", "lossless/num_tokens", "the step's randomised probability integral transforms"),
+        ("ordered_ks", "lossless/num_tested_drafts", "the same where a draft was tested, ordered by draft over policy"),
+    ):
+        yield Metric(
+            f"lossless/{kind}_distance", "1", f"Kolmogorov-Smirnov distance from uniform of {means}.", "last", "trainer"
+        )
+        yield Metric(
+            f"lossless/{kind}_p_value",
+            "1",
+            "Chance of that distance or a larger one under exact sampling.",
+            "last",
+            "trainer",
+        )
+        yield Metric(tokens, "tokens", "Tokens behind that distance.", "sum", "trainer")
+    yield Metric(
+        "lossless/acceptance_gap_fraction",
+        "1",
+        "Accepted drafts less their chances of it, min(1, policy / draft probability), per tested draft.",
+        "mean",
+        "trainer",
+    )
+    yield Metric(
+        "lossless/acceptance_z_score",
+        "1",
+        "The same sum in standard deviations: standard normal where the acceptance rule is exact.",
+        "last",
+        "trainer",
+    )
+    for name, means in (
+        ("", "Evidence against exact sampling over the whole run so far, all three tests together"),
+        ("pit_", "The part of it that the transforms of all tokens give"),
+        ("ordered_pit_", "The part of it that the transforms ordered by draft over policy give"),
+        ("acceptance_", "The part of it that acceptances against their chances give"),
+    ):
+        yield Metric(
+            f"lossless/{name}log10_e_value",
+            "1",
+            f"{means}, log10 of the e-value: exact sampling ever reaches 2 with a chance of 1 % at most.",
+            "last",
+            "loop",
+        )
+    yield Metric(
+        "lossless/drift_distance",
+        "1",
+        "Largest distance over the stretch of latest steps that speaks most against exact sampling.",
+        "last",
+        "loop",
+    )
+    yield Metric(
+        "lossless/num_excluded_tokens",
+        "tokens",
+        "Tested tokens that the trainer's truncated distribution gives no probability.",
+        "sum",
+        "trainer",
+    )
+    yield Metric(
+        "lossless/num_count_violations",
+        "1",
+        "Counting identities that did not hold, such as emitted = accepted + corrections + bonuses; 0 unless broken.",
+        "sum",
+        "loop",
     )
 
 

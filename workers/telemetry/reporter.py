@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from contract.telemetry.events import Checkpoint, Finished, Heartbeat, Log, Metrics, Sample, Samples, Started
+from contract.telemetry.events import Alarm, Checkpoint, Finished, Heartbeat, Log, Metrics, Sample, Samples, Started
 from contract.telemetry.stages import Stage
 from workers.telemetry.spool import Spool
 
@@ -55,6 +55,10 @@ class Reporter:
 
     def checkpoint(self, step: int, path: str, size_bytes: int) -> None:
         self._spool.append(Checkpoint(step=step, path=path, size_bytes=size_bytes))
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Raised or cleared."""
+        self._spool.append(alarm)
 
     def log(self, level: str, message: str) -> None:
         self._spool.append(Log(level=level, message=_cut(message)))

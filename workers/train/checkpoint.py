@@ -4,8 +4,9 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from workers.train.cache import write_folder
 
@@ -26,6 +27,8 @@ class RunProgress:
     """Response tokens generated for training."""
     elapsed_s: float = 0.0
     """Training time, attempts added up."""
+    audit: dict[str, Any] = field(default_factory=dict)
+    """What the audit keeps; empty before the first checkpoint."""
 
 
 class CheckpointStore:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from contract.config.trainer import TorchTrainer
-from workers.algo.loss import k3
 from workers.train.trainer import TrainingBatch
 
 
@@ -33,18 +32,3 @@ def token_entropies(log_p_BTV: Tensor, batch: TrainingBatch) -> Tensor:
     """[B, T] entropy in nats, -sum_x p(x) log p(x), of the distribution that each token was drawn from."""
     entropy = -(log_p_BTV.exp() * log_p_BTV).sum(-1)
     return torch.nn.functional.pad(entropy[:, :-1], (1, 0)) * batch.response_mask_BT
-
-
-def mismatch_metrics(batch: TrainingBatch, logprobs_BT: Tensor) -> dict[str, float]:
-    """How far the trainer's log-probabilities lie from the engine's, averaged over the response tokens.
-
-    mismatch/kl_nats: k3 estimate of KL(engine || trainer), the tokens being the engine's.
-    mismatch/token_mult_prob_error_ratio: mean of exp(|engine - trainer|), the measure of NeMo RL.
-    """
-    mask, engine = batch.response_mask_BT, batch.engine_logprobs_BT
-    num_tokens = mask.sum()
-    error = torch.exp((engine - logprobs_BT).abs() * mask) * mask
-    return {
-        "mismatch/kl_nats": (k3(engine, logprobs_BT, mask).sum() / num_tokens).item(),
-        "mismatch/token_mult_prob_error_ratio": (error.sum() / num_tokens).item(),
-    }

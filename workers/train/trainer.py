@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 
+from workers.algo.lossless.observations import AuditObservations
 from workers.algo.sampling import Truncation
 from workers.rollout.engine import DraftEvidence
 
@@ -26,6 +27,8 @@ class TrainingBatch:
     """What of the distribution they were drawn from; loss and gradient know nothing of it, the audit does."""
     evidence: DraftEvidence | None = None
     """Tested draft tokens; completion_M are rows of the batch."""
+    is_audited_B: torch.Tensor | None = None
+    """bool: responses that the audit looks at, chosen before anything was drawn; all of them where it is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,9 @@ class LogprobResult:
     reference_logprobs_BT: torch.Tensor | None
     """The same under the starting policy; None when there is no KL penalty."""
     metrics: dict[str, float]
-    """Entropy, mismatch and losslessness by catalogue name."""
+    """Entropy and mismatch by catalogue name."""
+    audit: AuditObservations
+    """What the batch's tokens say about the engine; see workers.audit."""
 
 
 class PolicyTrainer(Protocol):

@@ -5,7 +5,8 @@ import uuid
 
 import pytest
 
-from contract.telemetry.events import Event, Sample
+from contract.telemetry.alarms import AlarmName
+from contract.telemetry.events import Alarm, Event, Sample
 from contract.telemetry.stages import Stage
 from workers.telemetry.reporter import Reporter, ReportingHandler
 from workers.telemetry.spool import Spool
@@ -31,9 +32,10 @@ def test_each_call_is_one_event(spool):
         1, [Sample(prompt="1+1=", response="#2", reward=1, advantage=0.5, is_truncated=False, rounds=[], vocabulary={})]
     )
     reporter.checkpoint(4, "/x", 12)
+    reporter.alarm(Alarm(step=4, name=AlarmName.DRAFT_DECAY, is_raised=True, message="fell"))
     reporter.finished("failed", error="e" * 30_000, is_retryable=True)
     kinds = [body.kind for body in _bodies(spool)]
-    assert kinds == ["started", "heartbeat", "metrics", "samples", "checkpoint", "finished"]
+    assert kinds == ["started", "heartbeat", "metrics", "samples", "checkpoint", "alarm", "finished"]
     assert math.isnan(_bodies(spool)[2].values["policy/loss"])
     assert len(_bodies(spool)[-1].error) == 20_000
 

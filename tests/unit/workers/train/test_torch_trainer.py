@@ -62,7 +62,7 @@ def test_logprobs_agree_with_a_slow_reference(make_trainer, make_draft, batch):
         torch.testing.assert_close(result.logprobs_BT, _slow_logprobs(trainer.policy, batch), atol=1e-5, rtol=1e-5)
     assert result.reference_logprobs_BT is None
     assert 0 < result.metrics["policy/entropy_nats"] <= math.log(48)
-    assert result.metrics["lossless/num_tokens"] == batch.response_mask_BT.sum()
+    assert len(result.audit.pit_N) == batch.response_mask_BT.sum()
 
 
 def test_an_update_is_that_of_the_whole_batch_in_one_pass(make_trainer, make_policy, batch):
@@ -162,13 +162,27 @@ def test_draft_training_touches_only_the_draft(make_trainer, make_draft, batch):
     assert alone.export_draft() is None
 
 
-def test_draft_loss_falls_on_a_fixed_batch(make_trainer, make_draft, batch):
-    trainer = make_trainer(draft=make_draft(), online=OnlineDraftTraining(num_updates_per_step=1, batch_size=6))
+@pytest.mark.parametrize("kind", ["eagle3", "reduced", "mtp", "draft_model"])
+def test_draft_loss_falls_on_a_fixed_batch(make_trainer, make_draft, batch, kind):
+    trainer = make_trainer(draft=make_draft(kind), online=OnlineDraftTraining(num_updates_per_step=1, batch_size=6))
     losses = []
     for _ in range(12):
         trainer.compute_logprobs(batch)
         losses.append(trainer.train_draft(batch)["draft/loss_nats"])
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("kind", ["reduced", "mtp", "draft_model"])
+def test_a_draft_of_any_kind_goes_on_from_a_checkpoint(make_trainer, make_draft, batch, tmp_path, kind):
+    first, second = (make_trainer(draft=make_draft(kind, seed=seed)) for seed in (1, 2))
+    _step(first, batch)
+    first.train_draft(batch)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert _step(first, batch) == _step(second, batch)
+    assert first.train_draft(batch) == second.train_draft(batch)
+    exported = first.export_draft(), second.export_draft()
+    assert all(torch.equal(exported[0][name], exported[1][name]) for name in exported[0])
 
 
 @pytest.mark.parametrize("num_updates", [1, 4, 9])
@@ -179,10 +193,10 @@ def test_every_draft_update_asked_for_is_made(make_trainer, make_draft, batch, n
     given = []
     update = DraftTrainer.update
 
-    def watched(self, features, token_ids, *args, **kwargs):
-        given.extend(token_ids[:, :5].tolist())
+    def watched(self, seen, *args, **kwargs):
+        given.extend(seen.token_ids_BT[:, :5].tolist())
         assert kwargs["temperature"] == batch.temperature
-        return update(self, features, token_ids, *args, **kwargs)
+        return update(self, seen, *args, **kwargs)
 
     monkeypatch.setattr(DraftTrainer, "update", watched)
     trainer.compute_logprobs(batch)
@@ -210,7 +224,7 @@ def _spoil(parameters):
 
 def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(make_trainer, make_draft, batch):
     trainer = make_trainer(draft=make_draft(), optimizer=MuonOptimizer())
-    hooks = _spoil([*trainer.policy.parameters(), *trainer._draft.head.parameters()])
+    hooks = _spoil([*trainer.policy.parameters(), *trainer._draft.draft.parameters()])
     before = _parameters(trainer)
     draft_before = {name: tensor.clone() for name, tensor in trainer.export_draft().items()}
     assert not math.isfinite(_step(trainer, batch)["policy/grad_norm"])
@@ -262,5 +276,5 @@ def test_a_loaded_trainer_takes_the_steps_that_would_have_followed(
 
 def test_a_checkpoint_without_a_draft_is_refused_where_one_is_needed(make_trainer, make_draft, tmp_path):
     make_trainer().save(tmp_path)
-    with pytest.raises(ValueError, match="holds no draft head"):
+    with pytest.raises(ValueError, match="holds no draft, but"):
         make_trainer(draft=make_draft()).load(tmp_path)

@@ -1,6 +1,6 @@
-"""The lossless audit: whether emitted tokens are distributed as the policy says, whatever engine emitted them.
+"""The Kolmogorov-Smirnov test of uniformity: what one step's tokens say.
 
-Shape suffixes: N tokens, V vocabulary.
+Shape suffixes: N tokens, K bins.
 """
 
 import math
@@ -19,24 +19,6 @@ class KsResult:
     num_tokens: int
 
 
-def randomized_pit(logprobs_NV: Tensor, token_ids_N: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """u = F_p(x-) + v p(x), v ~ U(0, 1): uniform on [0, 1] if and only if x ~ p (Ruschendorf 2009, "On the
-    distributional transform", proposition 2.1).
-
-    The vocabulary is ordered by descending probability, ties by token id, so that F_p(x-) is the mass of tokens more
-    probable than x; the order depends on the context alone. logprobs_NV: log p of every token, float32, from the
-    trainer's own pass at the sampling temperature. token_ids_N: int64, the emitted tokens. Returns float64 [N].
-    """
-    p_NV = logprobs_NV.exp()
-    chosen_N1 = token_ids_N.unsqueeze(1)
-    p_chosen_N1 = p_NV.gather(1, chosen_N1)
-    ids_V = torch.arange(p_NV.shape[1], device=p_NV.device)
-    is_before_NV = (p_NV > p_chosen_N1) | ((p_NV == p_chosen_N1) & (ids_V < chosen_N1))
-    below_N = (p_NV * is_before_NV).sum(1, dtype=torch.float64)
-    v_N = torch.rand(len(below_N), generator=generator, dtype=torch.float64, device=p_NV.device)
-    return (below_N + v_N * p_chosen_N1.squeeze(1)).clamp_(0.0, 1.0)
-
-
 def ks_uniform(u_N: Tensor) -> KsResult:
     """D = max_i max(i / n - u_(i), u_(i) - (i - 1) / n) over the sorted u, and its asymptotic p-value.
 
@@ -50,8 +32,25 @@ def ks_uniform(u_N: Tensor) -> KsResult:
     sorted_N = u_N.double().sort().values
     rank_N = torch.arange(1, n + 1, dtype=torch.float64, device=u_N.device)
     distance = torch.maximum(rank_N / n - sorted_N, sorted_N - (rank_N - 1) / n).max().item()
-    root = math.sqrt(n)
-    return KsResult(distance, kolmogorov_survival((root + 0.12 + 0.11 / root) * distance), n)
+    return KsResult(distance, ks_p_value(distance, n), n)
+
+
+def binned_distance(counts_K: Tensor) -> Tensor:
+    """The same distance of binned values [..., K], seen at the bins' edges only: max_k |F_n(k / K) - k / K|.
+
+    float64 [...]; at most the exact distance, and less than it by at most 1 / K; 0 where no value was counted.
+    """
+    num_bins = counts_K.shape[-1]
+    total = counts_K.sum(-1, keepdim=True).clamp_min(1)
+    edges_K = torch.arange(1, num_bins + 1, dtype=torch.float64) / num_bins
+    is_empty = counts_K.sum(-1) == 0
+    return (counts_K.double().cumsum(-1) / total - edges_K).abs().amax(-1).masked_fill(is_empty, 0.0)
+
+
+def ks_p_value(distance: float, num_tokens: float) -> float:
+    """Chance of this distance or a larger one among so many exact samples; see ks_uniform."""
+    root = math.sqrt(num_tokens)
+    return kolmogorov_survival((root + 0.12 + 0.11 / root) * distance)
 
 
 def kolmogorov_survival(x: float) -> float:
