@@ -15,21 +15,15 @@ from contract.config.drafter import OnlineDraftTraining
 from contract.config.grpo import GrpoConfig
 from contract.config.trainer import TorchTrainer
 from workers.algo.loss import grpo_loss, k3
-from workers.algo.lossless import ks_uniform, randomized_pit
 from workers.data.batch import select_rows
+from workers.model.draft import DraftModule, PolicyPass
 from workers.model.draft_checkpoint import save_draft
-from workers.model.eagle3 import Eagle3Head
 from workers.model.hf_checkpoint import load_policy, save_policy
 from workers.model.qwen3 import PolicyOutput, Qwen3Policy
+from workers.train.audit_pass import AuditPass
 from workers.train.draft_trainer import DraftTrainer
 from workers.train.finite import FiniteGradients
-from workers.train.logprobs import (
-    autocast_dtype,
-    distributions,
-    mismatch_metrics,
-    token_entropies,
-    token_logprobs,
-)
+from workers.train.logprobs import autocast_dtype, distributions, token_entropies, token_logprobs
 from workers.train.optimizer import build_optimizers
 from workers.train.trainer import LogprobResult, TrainingBatch
 
@@ -44,7 +38,7 @@ class _DraftExamples:
     rows: Tensor
     """The responses, in the order in which they are trained on; all of them before any comes again."""
     features: dict[int, Tensor] = field(default_factory=dict)
-    """[T, features] by response."""
+    """[T, features] by response, where the draft reads any."""
     logits: dict[int, Tensor] = field(default_factory=dict)
     """[T, V] by response."""
 
@@ -52,10 +46,11 @@ class _DraftExamples:
         """Keep what is wanted of one micro-batch."""
         wanted = set(self.rows.tolist())
         for at, row in enumerate(rows.tolist()):
-            if row in wanted and output.features_BTF is not None:
+            if row in wanted:
                 # Copies: a view would keep the whole micro-batch alive.
-                self.features[row] = output.features_BTF[at].clone()
                 self.logits[row] = output.logits_BTV[at].clone()
+                if output.features_BTF is not None:
+                    self.features[row] = output.features_BTF[at].clone()
 
 
 class TorchPolicyTrainer:
@@ -65,7 +60,7 @@ class TorchPolicyTrainer:
         self,
         policy: Qwen3Policy,
         reference: Qwen3Policy | None,
-        draft: Eagle3Head | None,
+        draft: DraftModule | None,
         *,
         trainer: TorchTrainer,
         grpo: GrpoConfig,
@@ -86,20 +81,21 @@ class TorchPolicyTrainer:
         """See PolicyTrainer; also keeps the features that train_draft() needs."""
         examples = self._choose_draft_examples(len(batch.token_ids_BT))
         logprobs, entropy, reference = (torch.zeros_like(batch.engine_logprobs_BT) for _ in range(3))
-        transforms: list[Tensor] = []
+        audit = AuditPass(self._generator)
         with torch.no_grad():
             for rows, part in self._micro_batches(batch, torch.arange(len(logprobs))):
                 log_p = self._distributions(self.policy, part, rows, examples)
                 width = part.token_ids_BT.shape[1]
                 logprobs[rows, :width] = token_logprobs(log_p, part)
                 entropy[rows, :width] = token_entropies(log_p, part)
-                transforms.append(self._transforms(log_p, part))
+                audit.take(log_p, part)
                 if self._reference is not None:
                     reference[rows, :width] = token_logprobs(self._distributions(self._reference, part), part)
         self._examples = examples
         metrics = {"policy/entropy_nats": (entropy.sum() / batch.response_mask_BT.sum()).item()}
-        metrics |= mismatch_metrics(batch, logprobs) | _lossless_metrics(transforms)
-        return LogprobResult(logprobs, reference if self._reference is not None else None, metrics)
+        metrics |= audit.mismatch_metrics()
+        has_reference = self._reference is not None
+        return LogprobResult(logprobs, reference if has_reference else None, metrics, audit.observations())
 
     def train_step(self, batch: TrainingBatch, logprobs: LogprobResult, advantages_B: Tensor) -> dict[str, float]:
         """See PolicyTrainer. Makes grpo.num_updates_per_step updates, each on its share of the responses.
@@ -129,10 +125,10 @@ class TorchPolicyTrainer:
         for rows in examples.rows.split(self._online.batch_size):
             part = select_rows(batch, rows)
             width = part.token_ids_BT.shape[1]
+            features = _stack(examples.features, rows, width) if self._draft.draft.tap_layers else None
             updates.append(
                 self._draft.update(
-                    _stack(examples.features, rows, width),
-                    part.token_ids_BT,
+                    PolicyPass(self.policy, part.token_ids_BT, features),
                     part.response_mask_BT,
                     _stack(examples.logits, rows, width),
                     self._online.unroll_length,
@@ -151,10 +147,10 @@ class TorchPolicyTrainer:
         return {name: tensor.detach() for name, tensor in self.policy.state_dict().items()}
 
     def export_draft(self) -> Mapping[str, Tensor] | None:
-        """Draft head weights, or None without one."""
+        """What an engine packs of the draft, or None without one."""
         if self._draft is None:
             return None
-        return {name: tensor.detach() for name, tensor in self._draft.head.state_dict().items()}
+        return self._draft.draft.export(self.policy)
 
     def save(self, path: Path) -> None:
         """Folders `policy`, `draft` and `reference` in Hugging Face layout, and the optimisers in `state.pt`."""
@@ -166,7 +162,7 @@ class TorchPolicyTrainer:
             "generator": self._generator.get_state(),
         }
         if self._draft is not None:
-            save_draft(self._draft.head, path / "draft")
+            save_draft(self._draft.draft, path / "draft")
             state["draft"] = self._draft.state_dict()
         torch.save(state, path / "state.pt")
 
@@ -181,12 +177,12 @@ class TorchPolicyTrainer:
         self._generator.set_state(state["generator"])
         if self._draft is not None:
             if "draft" not in state:
-                raise ValueError(f"{path} holds no draft head, but the configuration has a drafter")
+                raise ValueError(f"{path} holds no draft, but the configuration has a drafter")
             self._draft.load_state_dict(state["draft"])
 
-    def _draft_trainer(self, head: Eagle3Head) -> DraftTrainer:
+    def _draft_trainer(self, draft: DraftModule) -> DraftTrainer:
         return DraftTrainer(
-            head,
+            draft,
             self._online.learning_rate_matrices,
             self._online.learning_rate_others,
             self._config.max_grad_norm,
@@ -259,18 +255,13 @@ class TorchPolicyTrainer:
         examples: _DraftExamples | None = None,
     ) -> Tensor:
         """Log-probabilities [B, T, V] at the sampling temperature; keeps what examples wants."""
-        taps = self._draft.head.config.tap_layers if examples is not None and self._draft is not None else ()
+        taps = self._draft.draft.tap_layers if examples is not None and self._draft is not None else ()
         dtype = autocast_dtype(self._config)
         with torch.autocast("cpu", dtype, enabled=dtype is not None):
             output = policy(part.token_ids_BT, taps)
         if examples is not None and rows is not None:
             examples.take(rows, output)
         return distributions(output.logits_BTV, part.temperature)
-
-    def _transforms(self, log_p_BTV: Tensor, part: TrainingBatch) -> Tensor:
-        """Randomised probability integral transforms of the response tokens; see workers.algo.lossless."""
-        emitted = part.response_mask_BT[:, 1:] > 0
-        return randomized_pit(log_p_BTV[:, :-1][emitted], part.token_ids_BT[:, 1:][emitted], self._generator)
 
     def _choose_draft_examples(self, num_rows: int) -> _DraftExamples | None:
         wanted = self._online.num_updates_per_step * self._online.batch_size
@@ -284,12 +275,3 @@ def _stack(by_row: Mapping[int, Tensor], rows: Tensor, width: int) -> Tensor:
     """[B, width, ...] of rows that were kept with widths of their own; what is missing on the right is padding."""
     parts = [by_row[row][:width] for row in rows.tolist()]
     return torch.stack([torch.nn.functional.pad(part, (0, 0, 0, width - len(part))) for part in parts])
-
-
-def _lossless_metrics(transforms: list[Tensor]) -> dict[str, float]:
-    result = ks_uniform(torch.cat(transforms))
-    return {
-        "lossless/ks_distance": result.distance,
-        "lossless/ks_p_value": result.p_value,
-        "lossless/num_tokens": result.num_tokens,
-    }
