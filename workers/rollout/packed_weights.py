@@ -9,6 +9,9 @@ from torch import Tensor
 
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import EagleConfig
+from workers.rollout.native.operations import NativeOperations
+from workers.rollout.operations import Operations
+from workers.rollout.torch_operations import TorchOperations
 
 Linear = Callable[[Tensor], Tensor]
 
@@ -59,6 +62,7 @@ class PackedPolicy:
 
     config: ModelConfig
     dtype: torch.dtype
+    operations: Operations
     embedding_VD: Tensor
     layers: tuple[PackedLayer, ...]
     head: Linear
@@ -67,16 +71,24 @@ class PackedPolicy:
     @classmethod
     def pack(cls, state: Mapping[str, Tensor], config: ModelConfig, dtype: torch.dtype) -> "PackedPolicy":
         """From Hugging Face names. Raises ValueError naming the first tensor that is missing or misshapen."""
-        weights = _Weights(state, "policy")
+        weights = Weights(state, "policy")
         v, d = config.vocab_size, config.hidden_size
         embedding = weights.take("model.embed_tokens.weight", v, d)
         head = embedding if config.tie_word_embeddings else weights.take("lm_head.weight", v, d)
         final_norm = weights.take("model.norm.weight", d)
         layers = tuple(
-            _pack_policy_layer(weights, f"model.layers.{index}.", config, dtype)
+            pack_policy_layer(weights, f"model.layers.{index}.", config, dtype)
             for index in range(config.num_hidden_layers)
         )
-        return cls(config, dtype, embedding.to(dtype, copy=True), layers, pack_linear(head * final_norm, dtype))
+        operations = choose_operations(config, dtype, embedding.device)
+        return cls(
+            config, dtype, operations, embedding.to(dtype, copy=True), layers, pack_linear(head * final_norm, dtype)
+        )
+
+
+def choose_operations(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Operations:
+    """Compiled kernels where they fit, else PyTorch."""
+    return NativeOperations.find(config, dtype, device) or TorchOperations(config.rms_norm_eps, dtype, device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +106,7 @@ class PackedDraft:
     @classmethod
     def pack(cls, state: Mapping[str, Tensor], config: EagleConfig, dtype: torch.dtype) -> "PackedDraft":
         """From Eagle3Head's names. Raises ValueError naming the first tensor that is missing or misshapen."""
-        weights = _Weights(state, "draft head")
+        weights = Weights(state, "draft head")
         model = config.policy
         v, d = model.vocab_size, model.hidden_size
         embedding = weights.take("embed_tokens.weight", v, d).float()
@@ -115,7 +127,7 @@ class PackedDraft:
         )
 
 
-def _pack_policy_layer(weights: "_Weights", prefix: str, config: ModelConfig, dtype: torch.dtype) -> PackedLayer:
+def pack_policy_layer(weights: "Weights", prefix: str, config: ModelConfig, dtype: torch.dtype) -> PackedLayer:
     e = config.head_dim
     input_norm = weights.take(f"{prefix}input_layernorm.weight", config.hidden_size)
     qkv = weights.take_qkv(f"{prefix}self_attn.", config, config.hidden_size) * input_norm
@@ -128,7 +140,7 @@ def _pack_policy_layer(weights: "_Weights", prefix: str, config: ModelConfig, dt
 
 
 def _pack_layer(
-    weights: "_Weights", prefix: str, config: ModelConfig, qkv: Tensor, qk_norm: Tensor | None, dtype: torch.dtype
+    weights: "Weights", prefix: str, config: ModelConfig, qkv: Tensor, qk_norm: Tensor | None, dtype: torch.dtype
 ) -> PackedLayer:
     d, m, e = config.hidden_size, config.intermediate_size, config.head_dim
     mlp_norm = weights.take(f"{prefix}post_attention_layernorm.weight", d)
@@ -143,7 +155,7 @@ def _pack_layer(
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
+class Weights:
     """A state dict whose tensors are checked as they are taken."""
 
     state: Mapping[str, Tensor]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workers.rollout.decoder import RotaryTable, policy_forward, rms_norm
-from workers.rollout.kv_cache import KvCache
+from workers.rollout.decoder import policy_forward
+from workers.rollout.operations import KvCache
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.sampler import Sampler
 
@@ -21,6 +21,7 @@ class PromptBlock:
 
     first: int
     """Index of the block's first prompt among all."""
+    prompts: Sequence[Sequence[int]]
     token_ids_PT: Tensor
     """int64, right-padded."""
     lengths_P: Tensor
@@ -37,26 +38,18 @@ class PromptBlock:
         prompts: Sequence[Sequence[int]],
         first: int,
         sampler: Sampler,
-        rotary: RotaryTable,
         tap_layers: Sequence[int],
     ) -> "PromptBlock":
         """Fill a cache of the prompts' own."""
         config, device = policy.config, policy.embedding_VD.device
         lengths_P = torch.tensor([len(prompt) for prompt in prompts], device=device)
-        width = int(lengths_P.max())
+        width = max(map(len, prompts))
         padded = [[*prompt, *[0] * (width - len(prompt))] for prompt in prompts]
         token_ids_PT = torch.tensor(padded, device=device)
-        cache = KvCache.allocate(
-            config.num_hidden_layers,
-            len(prompts),
-            width,
-            config.num_key_value_heads,
-            config.head_dim,
-            transpose_keys=True,
-            device=device,
+        cache = policy.operations.allocate_cache(
+            config, config.num_hidden_layers, len(prompts), width, is_verified=True
         )
-        positions_PT = torch.arange(width, device=device).expand(len(prompts), width)
-        x, features = policy_forward(policy, token_ids_PT, positions_PT, width, cache, rotary, tap_layers)
-        last = x[torch.arange(len(prompts), device=device), lengths_P - 1]
-        next_probs_PV = sampler.probs(policy.head(rms_norm(last, config.rms_norm_eps)))
-        return cls(first, token_ids_PT, lengths_P, cache, next_probs_PV, features)
+        start_P = torch.zeros(len(prompts), dtype=torch.int64, device=device)
+        normed, features = policy_forward(policy, token_ids_PT, start_P, width, cache, tap_layers)
+        last = normed[torch.arange(len(prompts), device=device), lengths_P - 1]
+        return cls(first, prompts, token_ids_PT, lengths_P, cache, sampler.probs(policy.head(last)), features)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workers.algo.acceptance import draw
-from workers.algo.sampling import Truncation, sampling_probs
+from workers.algo.sampling import Truncation, truncate
+from workers.rollout.operations import Operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +16,13 @@ class Sampler:
     temperature: float
     truncation: Truncation
     generator: torch.Generator
+    operations: Operations
 
     def probs(self, logits: Tensor) -> Tensor:
         """See workers.algo.sampling.sampling_probs."""
-        return sampling_probs(logits, self.temperature, self.truncation)
+        probs = self.operations.softmax(logits, self.temperature)
+        return truncate(probs, self.truncation) if self.truncation.is_active and self.temperature else probs
 
     def draw(self, probs: Tensor) -> Tensor:
         """One token per row of probabilities."""
-        return draw(probs, self.generator)
+        return self.operations.draw(probs, self.generator)

@@ -2,18 +2,22 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
+from workers.algo.draft_length import CostTable, DraftLengthController
 from workers.model.config import ModelConfig
-from workers.model.eagle3 import EagleConfig
-from workers.rollout.drafters.eagle3 import Eagle3Drafter
-from workers.rollout.engine import RolloutResult, SamplingParams
+from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength, ScheduledDraftLengths, measure_costs
+from workers.rollout.drafters.drafter import Drafter, Drafting
+from workers.rollout.drafters.padding import PaddingDrafter
+from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
 from workers.rollout.generation import Generation
-from workers.rollout.packed_weights import PackedDraft, PackedPolicy
+from workers.rollout.packed_weights import PackedPolicy
+from workers.rollout.round_log import RoundLog
 
 Precision = Literal["bfloat16", "float32"]
 
@@ -27,33 +31,32 @@ class TorchRolloutEngine:
         eos_token_id: int | Sequence[int],
         max_batch_size: int,
         precision: Precision,
-        draft: EagleConfig | None = None,
-        draft_length: int = 0,
+        drafting: Drafting | None = None,
     ) -> None:
-        """draft_length: tokens proposed per round, in 1 .. 16 with a draft head. Weights come by update_policy()."""
-        if draft is not None and not 1 <= draft_length <= MAX_DRAFT_LENGTH:
-            raise ValueError(
-                f"draft_length = {draft_length}: must be between 1 and {MAX_DRAFT_LENGTH} with a draft head"
-            )
-        self.model_config, self.draft_config = model_config, draft
-        self.max_batch_size, self.draft_length = max_batch_size, draft_length
+        """drafting: None generates autoregressively only. Weights come by update_policy() and update_draft()."""
+        if drafting is not None and not 1 <= drafting.draft_length <= MAX_DRAFT_LENGTH:
+            raise ValueError(f"draft_length = {drafting.draft_length}: must be between 1 and {MAX_DRAFT_LENGTH}")
+        self.model_config, self.drafting = model_config, drafting
+        self.max_batch_size = max_batch_size
         self.dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[precision]
-        eos_token_ids = [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id)
-        self._eos_token_ids_E = torch.tensor(eos_token_ids, dtype=torch.int64)
+        self.eos_token_ids = frozenset([eos_token_id] if isinstance(eos_token_id, int) else eos_token_id)
         self._policy: PackedPolicy | None = None
-        self._drafter: Eagle3Drafter | None = None
+        self._drafter: Drafter | None = None
+        self._draft_lengths: DraftLengths | None = None
 
     @torch.inference_mode()
     def update_policy(self, state_dict: Mapping[str, Tensor]) -> None:
         """Take up the policy's weights, by their Hugging Face names; the caller's tensors are copied."""
         self._policy = PackedPolicy.pack(state_dict, self.model_config, self.dtype)
+        if self.drafting is not None and not self.drafting.has_weights and self._drafter is None:
+            self._drafter = self.drafting.build(self._policy, None)
 
     @torch.inference_mode()
     def update_draft(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Take up the draft head's weights, by Eagle3Head's names; the caller's tensors are copied."""
-        if self.draft_config is None:
-            raise ValueError("this engine has no draft head: give it an EagleConfig when it is made")
-        self._drafter = Eagle3Drafter(PackedDraft.pack(state_dict, self.draft_config, self.dtype))
+        """Take up the draft's weights, by its own names; the caller's tensors are copied. The policy's come first."""
+        if self.drafting is None or not self.drafting.has_weights:
+            raise ValueError("this engine's drafter has no weights: give it another one when it is made")
+        self._drafter = self.drafting.build(self._policy_or_raise(), state_dict)
 
     @torch.inference_mode()
     def generate(
@@ -64,30 +67,82 @@ class TorchRolloutEngine:
         *,
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
+        evidence_of: Sequence[int] = (),
     ) -> RolloutResult:
-        """See RolloutEngine.generate. Without a draft head every call is autoregressive.
+        """See RolloutEngine.generate. Without a drafter every call is autoregressive.
 
         Raises RuntimeError where weights were never given.
         """
-        self._check(prompts, num_samples, params, record_rounds_of)
-        is_speculating = speculate and self.draft_config is not None
-        if self._policy is None or (is_speculating and self._drafter is None):
-            missing = "update_policy()" if self._policy is None else "update_draft()"
-            raise RuntimeError(f"the engine has no weights yet: call {missing} before generate()")
+        self._check(prompts, num_samples, params, [*record_rounds_of, *evidence_of])
+        drafter = self._drafter_or_raise() if speculate and self.drafting is not None else None
+        lengths = self._lengths(prompts, params) if drafter is not None else FixedDraftLength(0)
         started = time.perf_counter()
-        generation = Generation(
-            self._policy,
+        log = RoundLog(record_rounds_of, evidence_of)
+        generation = self._generation(prompts, num_samples, params, drafter, lengths, log)
+        completions = generation.run()
+        seconds = time.perf_counter() - started
+        if drafter is None:
+            return RolloutResult(completions, SpeculationCounters(), seconds)
+        statistics = generation.statistics
+        return RolloutResult(completions, statistics.counters(), seconds, statistics.costs(), log.evidence())
+
+    def _generation(
+        self,
+        prompts: Sequence[Sequence[int]],
+        num_samples: int,
+        params: SamplingParams,
+        drafter: Drafter | None,
+        draft_lengths: DraftLengths,
+        log: RoundLog,
+    ) -> Generation:
+        return Generation(
+            self._policy_or_raise(),
             prompts,
             num_samples,
             params,
             max_batch_size=self.max_batch_size,
-            eos_token_ids_E=self._eos_token_ids_E,
-            drafter=self._drafter if is_speculating else None,
-            draft_length=self.draft_length,
-            record_rounds_of=record_rounds_of,
+            eos_token_ids=self.eos_token_ids,
+            drafter=drafter,
+            draft_length=draft_lengths,
+            is_lookup=self.drafting is not None and not self.drafting.has_weights,
+            log=log,
         )
-        completions, counters = generation.run()
-        return RolloutResult(completions, counters, time.perf_counter() - started)
+
+    def _lengths(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> DraftLengths:
+        """What decides draft lengths; its costs are measured on the first call's prompts."""
+        assert self.drafting is not None
+        if not self.drafting.is_controlled:
+            return FixedDraftLength(self.drafting.draft_length)
+        if self._draft_lengths is None:
+            self._draft_lengths = self._controller(prompts, params)
+        return self._draft_lengths
+
+    def _controller(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> DraftLengthController:
+        drafting = self.drafting
+        assert drafting is not None
+        drafter = self._drafter_or_raise() if drafting.has_weights else PaddingDrafter()
+
+        def run(number: int, schedule: ScheduledDraftLengths) -> None:
+            """Rounds of so many sequences that nothing ends before the schedule does."""
+            some = [prompts[i % len(prompts)] for i in range(number)]
+            endless = replace(params, max_new_tokens=schedule.num_rounds * (drafting.draft_length + 1) + 1)
+            generation = self._generation(some, 1, endless, drafter, schedule, RoundLog((), ()))
+            generation.eos_token_ids = frozenset()
+            generation.run(schedule.num_rounds)
+
+        costs = measure_costs(run, self.max_batch_size, drafting.draft_length)
+        return DraftLengthController(drafting.draft_length, CostTable(costs, drafting.draft_length))
+
+    def _policy_or_raise(self) -> PackedPolicy:
+        if self._policy is None:
+            raise RuntimeError("the engine has no weights yet: call update_policy() first")
+        return self._policy
+
+    def _drafter_or_raise(self) -> Drafter:
+        self._policy_or_raise()
+        if self._drafter is None:
+            raise RuntimeError("the engine's draft has no weights yet: call update_draft() before generate()")
+        return self._drafter
 
     def _check(
         self, prompts: Sequence[Sequence[int]], num_samples: int, params: SamplingParams, record: Sequence[int]
@@ -112,4 +167,6 @@ class TorchRolloutEngine:
         if not params.temperature >= 0:
             raise ValueError(f"temperature = {params.temperature}: must be 0 (greedy) or above")
         if outside := [index for index in record if not 0 <= index < len(prompts) * num_samples]:
-            raise ValueError(f"record_rounds_of has {outside[0]}: must be below {len(prompts) * num_samples}")
+            raise ValueError(
+                f"record_rounds_of or evidence_of has {outside[0]}: must be below {len(prompts) * num_samples}"
+            )

@@ -3,12 +3,15 @@
 Shape suffixes: R rows, K drafted tokens, J = new tokens of the last pass, V vocabulary, F features.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
-from workers.rollout.rows import Rows
+from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
 
 
@@ -18,6 +21,21 @@ class Draft(NamedTuple):
     token_ids_RK: Tensor
     probs_RKV: Tensor | None
     """float32 distribution each token was drawn from; None where tokens were determined, not drawn."""
+    num_drafted_R: Tensor | None = None
+    """int64: how many of each row's tokens, from the front, are proposals and not padding; None where all are."""
+
+
+class Verified(NamedTuple):
+    """What one pass of the policy made of the rows."""
+
+    start_R: Tensor
+    """int64: position of the pass's first token, the last one of the row before it."""
+    token_ids_RJ: Tensor
+    """int64: the tokens that follow each position: accepted ones, the correction or bonus, and what does not count."""
+    num_new_R: Tensor
+    """int64: how many of them count, in 1 .. J."""
+    features_RJF: Tensor | None
+    """The tapped layers' outputs at each position, where the drafter taps any."""
 
 
 class DraftSession(Protocol):
@@ -26,14 +44,18 @@ class DraftSession(Protocol):
     def prefill(self, block: PromptBlock) -> None:
         """Take note of prompts before any of them is admitted."""
 
-    def admit(self, rows: Tensor, prompts: Tensor) -> None:
-        """Rows now start with these prompts of the last block, their first response token drawn."""
+    def admit(self, rows: Tensor, prompts: Tensor, first_tokens: Tensor) -> None:
+        """Rows now start with these prompts of the last block and these first response tokens."""
 
-    def draft(self, rows: Rows, draft_length: int) -> Draft:
-        """Propose draft_length tokens after each live row's last; the length may differ from call to call."""
+    def draft(self, rows: Sequence[Row], start_R: Tensor, draft_length: int) -> Draft | None:
+        """Propose up to draft_length tokens after each row's last, which stands at start_R; the length may differ from
+        call to call, and there may be passes without a draft in between. None where no row gets a proposal."""
 
-    def observe(self, features_RJF: Tensor, positions_RJ: Tensor, num_accepted_R: Tensor) -> None:
-        """The policy's features for the last token and the drafted ones, of which the first num_accepted hold."""
+    def observe(self, verified: Verified) -> None:
+        """Take note of a pass, drafted or not."""
+
+    def retire(self, row: int, token_ids: list[int]) -> None:
+        """The row's response is complete: its tokens. The row is moved over or admitted anew after that."""
 
     def move_row(self, source: int, target: int) -> None:
         """Row `source` is now at `target`."""
@@ -48,3 +70,17 @@ class Drafter(Protocol):
 
     def start(self, num_rows: int, capacity: int, sampler: Sampler) -> DraftSession:
         """State for at most num_rows rows of at most capacity tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How an engine drafts."""
+
+    build: Callable[[PackedPolicy, Mapping[str, Tensor] | None], Drafter]
+    """The drafter of a policy; the mapping holds the draft's weights, whose tensors it copies, or is None for a drafter
+    that has none. Called anew at every sync of a draft's weights, else once."""
+    has_weights: bool
+    draft_length: int
+    """Tokens proposed per round; the most of them where the length is controlled."""
+    is_controlled: bool = False
+    """Whether measured costs and acceptance choose each round's length."""

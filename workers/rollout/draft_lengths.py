@@ -1,0 +1,115 @@
+"""What decides each round's draft length: nothing but its setting, or the controller by what it measured.
+
+Before the controller can choose, the time of a round is measured for some numbers of sequences and draft lengths, on
+the weights and prompts of the first call.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+MEASURED_REPEATS = 3
+"""Rounds of each kind; their median counts."""
+
+
+class DraftLengths(Protocol):
+    """Chooses, and is told what came of it; workers.algo.draft_length.DraftLengthController is one."""
+
+    max_length: int
+
+    def choose(self, num_sequences: int) -> int:
+        """k of a round whose drafts have as many tokens as are asked for."""
+
+    def choose_lookup(self, num_sequences: int) -> int:
+        """The most tokens to look up, 0 for not looking."""
+
+    def width(self, num_drafted: Sequence[int]) -> int:
+        """Of looked-up drafts of so many tokens, how many tokens a sequence to verify."""
+
+    def predicted_s(self, num_sequences: int, draft_length: int) -> float:
+        """What the round is expected to take; 0 where nothing is."""
+
+    def observe(
+        self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
+    ) -> None:
+        """A round: sequences with a drafted token at each position, those with it accepted, and its wall time."""
+
+    def observe_lookup(self, num_sequences: int, num_tokens: int, seconds: float) -> None:
+        """A round in which drafts were looked for: tokens emitted, and wall time."""
+
+
+class FixedDraftLength:
+    """Always the same."""
+
+    def __init__(self, draft_length: int) -> None:
+        self.max_length = draft_length
+
+    def choose(self, num_sequences: int) -> int:
+        return self.max_length
+
+    choose_lookup = choose
+
+    def width(self, num_drafted: Sequence[int]) -> int:
+        return min(max(num_drafted, default=0), self.max_length)
+
+    def predicted_s(self, num_sequences: int, draft_length: int) -> float:
+        return 0.0
+
+    def observe(self, *observed: object) -> None:
+        """Nothing to learn."""
+
+    def observe_lookup(self, *observed: object) -> None:
+        """Nothing to learn."""
+
+
+class ScheduledDraftLengths(FixedDraftLength):
+    """One length after the other, each several times, to measure what rounds of each take."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        super().__init__(max(lengths))
+        self._schedule = list(lengths) * MEASURED_REPEATS
+        self._next = 0
+        self._seconds: dict[int, list[float]] = {}
+
+    @property
+    def num_rounds(self) -> int:
+        """Until all were measured."""
+        return len(self._schedule)
+
+    def choose(self, num_sequences: int) -> int:
+        self._next += 1
+        return self._schedule[self._next - 1]
+
+    choose_lookup = choose
+
+    def observe(  # type: ignore[override]
+        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
+    ) -> None:
+        self._seconds.setdefault(draft_length, []).append(seconds)
+
+    def medians(self) -> dict[int, float]:
+        """Seconds of a round by draft length."""
+        return {length: statistics.median(seconds) for length, seconds in self._seconds.items()}
+
+
+def measured_numbers(max_batch_size: int) -> list[int]:
+    """Powers of two up to the batch size, and that itself."""
+    powers = [1 << i for i in range(max_batch_size.bit_length())]
+    return sorted({*[n for n in powers if n <= max_batch_size], max_batch_size})
+
+
+def measured_lengths(max_length: int) -> list[int]:
+    """0 to 4, then every other one, and the longest."""
+    return [length for length in range(max_length + 1) if length <= 4 or length % 2 == 0 or length == max_length]
+
+
+def measure_costs(
+    run: Callable[[int, ScheduledDraftLengths], None], max_batch_size: int, max_length: int
+) -> list[tuple[int, int, float]]:
+    """(number of sequences, draft length, seconds of a round); run(n, schedule) runs rounds of n sequences with it."""
+    costs = []
+    for number in measured_numbers(max_batch_size):
+        schedule = ScheduledDraftLengths(measured_lengths(max_length))
+        run(number, schedule)
+        costs += [(number, length, seconds) for length, seconds in schedule.medians().items()]
+    return costs

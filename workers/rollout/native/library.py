@@ -1,0 +1,81 @@
+"""Compiles kernels.c for this very processor, once, where a C compiler is there."""
+
+import ctypes
+import functools
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_SOURCE = Path(__file__).with_name("kernels.c")
+_FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fassociative-math", "-fno-signed-zeros")
+_MORE_FLAGS = ("-fno-trapping-math", "-shared", "-fPIC", "-w")
+_COMPILE_TIMEOUT_S = 120
+
+_POINTER, _SIZE, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_SIGNATURES: dict[str, list[type]] = {
+    "add_norm": [*[_POINTER] * 4, *[_SIZE] * 3, _REAL],
+    "silu_mul": [*[_POINTER] * 2, *[_SIZE] * 2],
+    "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
+    "attend_scratch_floats": [_SIZE] * 4,
+    "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
+    "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
+}
+
+
+@functools.cache
+def load() -> ctypes.CDLL | None:
+    """The compiled kernels, from the cache where they were compiled before; None without a working compiler."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        log.info("No C compiler found: generation uses PyTorch's operations alone, which is slower.")
+        return None
+    try:
+        library = ctypes.CDLL(str(_compiled(compiler)))
+    except (OSError, subprocess.SubprocessError) as error:
+        output = getattr(error, "stderr", None) or b""
+        log.warning(
+            "The generation kernels could not be compiled (%s), so PyTorch's operations are used, which is slower. %s",
+            error,
+            output.decode(errors="replace")[-500:],
+        )
+        return None
+    for name, arguments in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.argtypes = arguments
+        function.restype = _SIZE if name == "attend_scratch_floats" else None
+    return library
+
+
+def _compiled(compiler: str) -> Path:
+    flags = [*_FLAGS, *_MORE_FLAGS]
+    inputs = [_SOURCE.read_text(), *flags, compiler, platform.platform(), _processor()]
+    name = f"kernels-{hashlib.sha256(chr(0).join(inputs).encode()).hexdigest()[:16]}.so"
+    target = _cache_dir() / name
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            part = Path(folder) / name
+            command = [compiler, *flags, "-o", str(part), str(_SOURCE), "-lm"]
+            subprocess.run(command, check=True, capture_output=True, timeout=_COMPILE_TIMEOUT_S)
+            part.replace(target)
+    return target
+
+
+def _cache_dir() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "foredeck"
+
+
+def _processor() -> str:
+    """What -march=native depends on, for a home folder may be shared by unlike machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

@@ -1,0 +1,153 @@
+"""The operations of generation in PyTorch, for any device; see workers.rollout.operations.
+
+Shape suffixes as there; S span of positions read, G = H / K query heads a key head, Q = G * N.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workers.algo.acceptance import draw
+from workers.algo.sampling import sampling_probs
+from workers.model.config import ModelConfig
+from workers.model.layers import rotary_tables
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where new tokens stand."""
+
+    positions_RN: Tensor
+    rows_R1: Tensor
+    cos_RN1E: Tensor
+    signed_sin_RN1E: Tensor
+    """With the sign of the rotated half folded in."""
+    bias_R1QS: Tensor
+    """What is added to scores: 0 up to the query's position, -inf after it."""
+
+
+class TorchKvCache:
+    """In float32: plain batched products in it beat bfloat16 attention for the few new tokens of a decoding pass."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        num_layers: int,
+        num_rows: int,
+        capacity: int,
+        *,
+        transpose_keys: bool,
+        device: torch.device,
+    ) -> None:
+        """transpose_keys: keep a channel's positions side by side in memory. Scores of several new tokens a row then
+        take about half the time, while writing keys takes longer, which does not pay for a single new token."""
+        heads, e = config.num_key_value_heads, config.head_dim
+
+        def keys() -> Tensor:
+            if transpose_keys:
+                return torch.zeros(num_rows, heads, e, capacity, device=device).permute(0, 3, 1, 2)
+            return values()
+
+        def values() -> Tensor:
+            return torch.zeros(num_rows, heads, capacity, e, device=device).transpose(1, 2)
+
+        # Indexed [row, position, head, channel] whatever their order in memory.
+        self.keys = tuple(keys() for _ in range(num_layers))
+        self.values = tuple(values() for _ in range(num_layers))
+        self.config = config
+        self.cos_TE, sin_TE = rotary_tables(capacity, e, config.rope_theta, device)
+        first, second = sin_TE.chunk(2, dim=-1)
+        self.signed_sin_TE = torch.cat([-first, second], dim=-1)
+
+    def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
+        device = start_R.device
+        positions_RN = start_R.unsqueeze(1) + torch.arange(num_new, device=device)
+        groups = self.config.num_attention_heads // self.config.num_key_value_heads
+        is_after_RNS = torch.arange(span, device=device) > positions_RN.unsqueeze(2)
+        bias_RNS = torch.zeros(is_after_RNS.shape, device=device).masked_fill_(is_after_RNS, float("-inf"))
+        bias_RGNS = bias_RNS.unsqueeze(1).expand(-1, groups, -1, -1)
+        return Placement(
+            positions_RN,
+            torch.arange(len(start_R), device=device).unsqueeze(1),
+            self.cos_TE[positions_RN].unsqueeze(2),
+            self.signed_sin_TE[positions_RN].unsqueeze(2),
+            bias_RGNS.reshape(len(start_R), 1, groups * num_new, span),
+        )
+
+    def write(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> None:
+        self._write(layer, *self._turn(qkv_RNW, qk_norm_HE, placement)[1:], placement)
+
+    def attend(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> Tensor:
+        q_RNHE, k_RNKE, v_RNKE = self._turn(qkv_RNW, qk_norm_HE, placement)
+        self._write(layer, k_RNKE, v_RNKE, placement)
+        num_rows, num_new, num_heads, head_dim = q_RNHE.shape
+        num_key_heads, span = k_RNKE.shape[2], placement.bias_R1QS.shape[-1]
+        groups = num_heads // num_key_heads
+        keys = self.keys[layer][:num_rows, :span].permute(0, 2, 3, 1).flatten(0, 1)
+        values = self.values[layer][:num_rows, :span].transpose(1, 2).flatten(0, 1)
+        # Query heads that share a key head become further queries of it, so nothing is repeated.
+        q = q_RNHE.unflatten(2, (num_key_heads, groups)).permute(0, 2, 3, 1, 4)
+        q = q.reshape(num_rows * num_key_heads, groups * num_new, head_dim)
+        scores = torch.bmm(q, keys).unflatten(0, (num_rows, num_key_heads))
+        weights = scores.add_(placement.bias_R1QS).softmax(-1)
+        mixed = torch.bmm(weights.flatten(0, 1), values).view(num_rows, num_key_heads, groups, num_new, head_dim)
+        return mixed.permute(0, 3, 1, 2, 4).reshape(num_rows, num_new, num_heads * head_dim).to(qkv_RNW.dtype)
+
+    def copy_rows(self, rows: Tensor, source: "TorchKvCache", source_rows: Tensor, length: int) -> None:
+        for mine, theirs in zip(self.keys + self.values, source.keys + source.values, strict=True):
+            mine[rows, :length] = theirs[source_rows, :length]
+
+    def move_row(self, source: int, target: int) -> None:
+        for tensor in self.keys + self.values:
+            tensor[target] = tensor[source]
+
+    def _turn(self, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> tuple[Tensor, ...]:
+        """Normed and rotated queries and keys, and values, float32 [R, N, heads, E]."""
+        num_queries = self.config.num_attention_heads
+        num_rotated = num_queries + self.config.num_key_value_heads
+        heads = qkv_RNW.float().unflatten(-1, (-1, self.config.head_dim))
+        rotated = heads[:, :, :num_rotated]
+        if qk_norm_HE is not None:
+            rotated = F.rms_norm(rotated, rotated.shape[-1:], None, self.config.rms_norm_eps).mul_(qk_norm_HE)
+        half_turned = rotated.roll(self.config.head_dim // 2, -1).mul_(placement.signed_sin_RN1E)
+        rotated = (rotated * placement.cos_RN1E).add_(half_turned)
+        return rotated[:, :, :num_queries], rotated[:, :, num_queries:], heads[:, :, num_rotated:]
+
+    def _write(self, layer: int, k_RNKE: Tensor, v_RNKE: Tensor, placement: Placement) -> None:
+        at = (placement.rows_R1, placement.positions_RN)
+        self.keys[layer].index_put_(at, k_RNKE)
+        self.values[layer].index_put_(at, v_RNKE)
+
+
+class TorchOperations:
+    """On the device and in the precision of the policy's weights."""
+
+    def __init__(self, eps: float, dtype: torch.dtype, device: torch.device) -> None:
+        self.eps, self.dtype, self.device = eps, dtype, device
+
+    def allocate_cache(
+        self, config: ModelConfig, num_layers: int, num_rows: int, capacity: int, *, is_verified: bool
+    ) -> TorchKvCache:
+        return TorchKvCache(config, num_layers, num_rows, capacity, transpose_keys=is_verified, device=self.device)
+
+    def enter(self, embedded: Tensor) -> Tensor:
+        return embedded.to(self.dtype, copy=True)
+
+    def add_norm(self, x: Tensor, delta: Tensor | None, tap: Tensor | None = None) -> Tensor:
+        if delta is not None:
+            x += delta
+        if tap is not None:
+            tap.copy_(x)
+        return F.rms_norm(x, x.shape[-1:], None, self.eps)
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        gate, up = gate_up.chunk(2, dim=-1)
+        return F.silu(gate).mul_(up)
+
+    def softmax(self, logits: Tensor, temperature: float) -> Tensor:
+        return sampling_probs(logits, temperature)
+
+    def draw(self, weights: Tensor, generator: torch.Generator) -> Tensor:
+        return draw(weights, generator)
