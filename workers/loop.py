@@ -11,9 +11,11 @@ from pathlib import Path
 import torch
 
 from contract.config import RunConfig
-from contract.telemetry.events import Sample
+from contract.telemetry.events import Alarm, Sample
 from contract.telemetry.stages import Stage
 from workers.algo.advantage import group_advantages
+from workers.algo.sampling import Truncation
+from workers.audit.run_audit import AuditedResponses, RunAudit
 from workers.clock import StageClock
 from workers.data.arithmetic import ArithmeticProblems, Problem
 from workers.data.batch import to_training_batch
@@ -44,6 +46,7 @@ class Rollout:
     result: RolloutResult
     rewards_PG: torch.Tensor
     advantages_PG: torch.Tensor
+    audited: AuditedResponses
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,12 @@ class GrpoLoop:
             held_out = ArithmeticProblems(config.task, config.seed, "validation")
             self._held_out = held_out.problems(0, config.validation.num_prompts)
         self._has_engine_weights = False
+        self._audit = RunAudit(config)
 
     def run(self, progress: RunProgress) -> RunProgress:
         """All steps after the given progress; validates first where none was done."""
+        if progress.audit:
+            self._audit.load_state(progress.audit)
         if progress.step == 0 and self._config.validation.interval_steps:
             self._parts.reporter.metrics(0, self._validate(0, self._clock(0)))
         while progress.step < self._config.grpo.num_steps:
@@ -91,7 +97,7 @@ class GrpoLoop:
         clock, report = self._clock(step), self._parts.reporter.metrics
         rollout = self._roll_out(step, before.next_problem, clock)
         report(step, self._rollout_metrics(rollout, clock))
-        report(step, self._train(rollout, clock))
+        report(step, self._train(step, rollout, clock))
         if _is_due(step, self._config.probe.interval_steps) and rollout.result.counters.num_drafts:
             report(step, self._probe(step, rollout, clock))
         if self._is_validation_due(step):
@@ -102,6 +108,7 @@ class GrpoLoop:
         report(step, {"progress/num_tokens_total": float(num_tokens)})
         after = RunProgress(step, next_problem, num_tokens, before.elapsed_s + clock.total())
         if self._is_checkpoint_due(step):
+            after = replace(after, audit=self._audit.state())
             self._write_checkpoint(after, clock)
             after = replace(after, elapsed_s=before.elapsed_s + clock.total())
         report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s})
@@ -127,19 +134,21 @@ class GrpoLoop:
             problems = self._problems.problems(next_problem, grpo.num_prompts_per_step)
             prompts = [parts.tokenizer.encode(problem.prompt) for problem in problems]
         self._prepare(clock)
+        audited = self._audit.choose()
         with clock.stage(Stage.GENERATION):
             result = parts.engine.generate(
                 prompts,
                 grpo.num_generations_per_prompt,
                 self._sampling("train", step, config.rollout.temperature),
                 record_rounds_of=self._rows_to_record(step),
+                evidence_of=audited.with_evidence,
             )
         with clock.stage(Stage.REWARD):
             rewards = self._rewards(problems, result).view(len(problems), -1)
             advantages = group_advantages(
                 rewards, normalize=grpo.normalize_advantages, leave_one_out=grpo.leave_one_out
             )
-        return Rollout(problems, prompts, result, rewards, advantages)
+        return Rollout(problems, prompts, result, rewards, advantages, audited)
 
     def _prepare(self, clock: StageClock) -> None:
         """Weights into the engine, unless a validation has just put them there."""
@@ -148,17 +157,20 @@ class GrpoLoop:
                 self._parts.sync.sync()
                 self._has_engine_weights = True
 
-    def _train(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+    def _train(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        """The policy's and the draft's updates, on tokens that the audit has seen."""
         trainer = self._parts.trainer
         with clock.stage(Stage.LOGPROB):
             batch = self._batch(rollout)
             logprobs = trainer.compute_logprobs(batch)
+            audited, alarms = self._audit.after_step(step, rollout.result, logprobs)
+            self._report_alarms(alarms)
         with clock.stage(Stage.TRAIN):
             trained = trainer.train_step(batch, logprobs, rollout.advantages_PG.flatten())
         with clock.stage(Stage.DRAFT):
             drafted = trainer.train_draft(batch)
         self._has_engine_weights = False
-        return logprobs.metrics | trained | drafted
+        return logprobs.metrics | audited | trained | drafted
 
     def _probe(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
         """The step's own prompts, by the engine that still has the weights that generated them."""
@@ -174,13 +186,15 @@ class GrpoLoop:
         acceptance_length = rollout.result.counters.acceptance_length
         assert acceptance_length is not None
         trained_s = clock.total() - sum(clock.seconds(stage) for stage in _UNTRAINED_STAGES)
-        return speedup_metrics(
+        metrics = speedup_metrics(
             speedup,
             step_s=trained_s,
             generation_s=clock.seconds(Stage.GENERATION),
             draft_s=clock.seconds(Stage.DRAFT),
             acceptance_length=acceptance_length,
         )
+        self._report_alarms(self._audit.after_probe(step, metrics))
+        return metrics
 
     def _validate(self, step: int, clock: StageClock) -> dict[str, float]:
         """Accuracy on the same held-out prompts, drawn with the same seeds, at every validation."""
@@ -210,6 +224,10 @@ class GrpoLoop:
         self._parts.trainer.save(folder)
         self._parts.tokenizer.save(folder / "policy")
 
+    def _report_alarms(self, alarms: Sequence[Alarm]) -> None:
+        for alarm in alarms:
+            self._parts.reporter.alarm(alarm)
+
     def _report_samples(self, step: int, rollout: Rollout) -> None:
         """Where they are due."""
         if rows := self._rows_to_record(step):
@@ -232,11 +250,23 @@ class GrpoLoop:
         )
 
     def _batch(self, rollout: Rollout) -> TrainingBatch:
-        return to_training_batch(rollout.prompts, rollout.result.completions, self._config.rollout.temperature)
+        return to_training_batch(
+            rollout.prompts,
+            rollout.result.completions,
+            self._config.rollout.temperature,
+            self._truncation,
+            evidence=rollout.result.evidence,
+            audited=rollout.audited.tested,
+        )
 
     def _sampling(self, purpose: str, step: int, temperature: float) -> SamplingParams:
         seed = derive_seed(self._config.seed, purpose, step)
-        return SamplingParams(temperature, self._config.rollout.max_new_tokens, seed)
+        return SamplingParams(temperature, self._config.rollout.max_new_tokens, seed, self._truncation)
+
+    @property
+    def _truncation(self) -> Truncation:
+        config = self._config.rollout
+        return Truncation(config.top_k, config.top_p, config.min_p)
 
     def _rows_to_record(self, step: int) -> list[int]:
         grpo, samples = self._config.grpo, self._config.samples

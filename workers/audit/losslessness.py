@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from workers.algo.lossless.acceptance_gap import acceptance_gap
-from workers.algo.lossless.evidence import NUM_BINS, log_bin_evidence, log_tilt_evidence, log_tilts
+from workers.algo.lossless.evidence import NUM_BINS, TILTS_G, log_bin_evidence, log_tilt_evidence, log_tilts
 from workers.algo.lossless.ks import binned_distance, ks_p_value, ks_uniform
 from workers.algo.lossless.observations import AuditObservations
 from workers.algo.lossless.pit import bin_counts
 from workers.algo.lossless.sequential import SequentialTest
 
-_USUAL_P_VALUE = 0.05
-_Z_AT_USUAL_P_VALUE = 1.96
+_USUAL_P_VALUE = 0.01
+_Z_AT_USUAL_P_VALUE = 2.576
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class _Kind:
     """What makes a sequential test one of transforms or of acceptances."""
 
     title: str
+    size: int
+    """S."""
     statistic: Callable[[AuditObservations], Tensor]
     log_evidence: Callable[[Tensor], Tensor]
     distance: Callable[[Tensor], Tensor]
@@ -61,6 +63,7 @@ def _acceptance_statistic(seen: AuditObservations) -> Tensor:
 _KINDS = {
     "pit": _Kind(
         "tokens against the policy's distribution",
+        NUM_BINS,
         lambda seen: bin_counts(seen.pit_N, NUM_BINS),
         log_bin_evidence,
         binned_distance,
@@ -68,6 +71,7 @@ _KINDS = {
     ),
     "ordered_pit": _Kind(
         "tokens against the policy's distribution where a draft was tested, ordered by draft over policy",
+        NUM_BINS,
         lambda seen: bin_counts(seen.ordered_pit_M, NUM_BINS),
         log_bin_evidence,
         binned_distance,
@@ -75,6 +79,7 @@ _KINDS = {
     ),
     "acceptance": _Kind(
         "accepted drafts against their chances",
+        3 + len(TILTS_G),
         _acceptance_statistic,
         lambda statistics_JS: log_tilt_evidence(statistics_JS[:, 3:]),
         lambda statistics_JS: (statistics_JS[:, 1] / statistics_JS[:, 0].clamp_min(1)).abs(),
@@ -89,7 +94,7 @@ class Losslessness:
     def __init__(self, num_steps: int, min_distance: float) -> None:
         """min_distance: see contract.config.audit.AuditConfig."""
         self._min_distance = min_distance
-        self._tests = {name: SequentialTest(num_steps, kind.log_evidence) for name, kind in _KINDS.items()}
+        self._tests = {name: SequentialTest(num_steps, kind.size, kind.log_evidence) for name, kind in _KINDS.items()}
 
     def observe(self, seen: AuditObservations) -> dict[str, float]:
         """One step's observations; returns its metrics by catalogue name, without those of tests that saw nothing."""
@@ -118,10 +123,9 @@ class Losslessness:
         least = self._min_distance if min_distance is None else min_distance
         capitals, found = [], Drift(-math.inf, "pit", 0.0, 0)
         for name, test in self._tests.items():
-            capital_J = test.log_capitals()
             distance_J = _KINDS[name].distance(test.statistics())
-            capital_J = capital_J.masked_fill(distance_J < least, -math.inf)
-            capitals.append(capital_J.logsumexp(0).item() if len(capital_J) else -math.inf)
+            capital_J = test.log_capitals().masked_fill(distance_J < least, -math.inf)
+            capitals.append(capital_J.logsumexp(0).item())
             if capitals[-1] > found.log10_e_value:
                 at = int(capital_J.argmax())
                 found = Drift(capitals[-1], name, distance_J[at].item(), test.num_steps_since(at))

@@ -5,12 +5,14 @@ import uuid
 import pytest
 
 from contract.config import RunConfig
+from contract.telemetry.alarms import AlarmName
 from contract.telemetry.events import Event
 from contract.telemetry.stages import Stage
 from workers.data.tokenizer import character_tokenizer
 from workers.loop import GrpoLoop, Parts
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.qwen3 import Qwen3Policy
+from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.torch_engine import TorchRolloutEngine
 from workers.telemetry.reporter import Reporter
 from workers.telemetry.spool import Spool
@@ -29,7 +31,12 @@ CONFIG = {
         "num_key_value_heads": 1,
     },
     "rollout": {"max_new_tokens": 37, "max_batch_size": 8, "precision": "float32"},
-    "drafter": {"kind": "eagle3", "draft_length": 2, "online": {"batch_size": 4, "unroll_length": 2}},
+    "drafter": {
+        "kind": "eagle3",
+        "draft_length": 2,
+        "draft_length_control": "fixed",
+        "online": {"batch_size": 4, "unroll_length": 2},
+    },
     "grpo": {"num_steps": 3, "num_prompts_per_step": 2, "num_generations_per_prompt": 3},
     "trainer": {"precision": "float32", "optimizer": {"kind": "adamw", "learning_rate": 0.01}},
     "probe": {"interval_steps": 2},
@@ -64,9 +71,8 @@ class _Run:
         if self.config.drafter.kind == "eagle3":
             head = Eagle3Head(EagleConfig(shape))
             head.initialize(policy, 6)
-        engine = TorchRolloutEngine(
-            shape, 1, 8, "float32", head.config if head else None, self.config.drafter.draft_length if head else 0
-        )
+        drafting = trained_drafting(self.config.drafter, head) if head else None
+        engine = TorchRolloutEngine(shape, 1, 8, "float32", drafting)
         trainer = TorchPolicyTrainer(
             policy,
             None,
@@ -197,6 +203,46 @@ def test_the_engine_and_the_trainer_agree(finished):
     for step in (1, 2, 3):  # float32 on both sides: a stale weight sync would show here
         assert metrics[step, "mismatch/kl_nats"] < 1e-6
         assert metrics[step, "lossless/ks_p_value"] > 1e-4
+        assert metrics[step, "lossless/ordered_ks_p_value"] > 1e-4
+        assert abs(metrics[step, "lossless/acceptance_z_score"]) < 4
+        assert metrics[step, "lossless/log10_e_value"] < 2
+        assert metrics[step, "lossless/num_count_violations"] == metrics[step, "lossless/num_excluded_tokens"] == 0
+
+
+def test_weights_that_miss_their_sync_raise_an_alarm_at_the_next_step(start, tmp_path, monkeypatch):
+    synced = []
+    sync = _DirectSync.sync
+    monkeypatch.setattr(_DirectSync, "sync", lambda self: None if synced else synced.append(sync(self)))
+    # A policy as untrained as this one gets no reward, and without any would not move.
+    monkeypatch.setattr("workers.loop.completion_reward", lambda completion, *_: float(completion.token_ids[0] % 2))
+    run = start(tmp_path, validation={"interval_steps": 0})
+    run.run()
+    alarms = [alarm for alarm in run.bodies("alarm") if alarm.name is AlarmName.LOGPROB_MISMATCH]
+    assert [(alarm.step, alarm.is_raised) for alarm in alarms] == [(2, True)]
+    assert "token_mult_prob_error is 1." in alarms[0].message
+
+
+def test_truncated_sampling_is_audited_as_such(start, tmp_path):
+    rollout = CONFIG["rollout"] | {"top_p": 0.7, "top_k": 20, "min_p": 0.01}
+    run = start(tmp_path, rollout=rollout, grpo=CONFIG["grpo"] | {"num_steps": 2})
+    run.run()
+    metrics = run.metrics()
+    for step in (1, 2):
+        assert metrics[step, "mismatch/kl_nats"] < 1e-6
+        assert metrics[step, "lossless/ks_p_value"] > 1e-4
+        assert metrics[step, "lossless/num_excluded_tokens"] == 0
+    untruncated = start(tmp_path / "all", grpo=CONFIG["grpo"] | {"num_steps": 1})
+    untruncated.run()
+    assert untruncated.metrics()[1, "lossless/ks_distance"] != metrics[1, "lossless/ks_distance"]
+
+
+def test_the_audit_looks_at_no_more_than_its_budget(start, tmp_path):
+    audit = {"max_tokens_per_step": 2 * 37, "max_evidence_tokens_per_step": 37}
+    run = start(tmp_path, audit=audit, grpo=CONFIG["grpo"] | {"num_steps": 1})
+    run.run()
+    metrics = run.metrics()
+    assert 0 < metrics[1, "lossless/num_tokens"] <= 2 * 37
+    assert 0 < metrics[1, "lossless/num_tested_drafts"] <= 37
 
 
 def test_the_seed_decides_the_run(start, finished, tmp_path):

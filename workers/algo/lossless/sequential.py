@@ -34,10 +34,10 @@ class SequentialTest:
     ADWIN (Bifet and Gavalda 2007): the later bettor hands his capital to the earlier one, which no expectation minds.
     """
 
-    def __init__(self, num_steps: int, log_evidence: Callable[[Tensor], Tensor]) -> None:
-        """log_evidence: ln B [J] of statistics [J, S]."""
+    def __init__(self, num_steps: int, size: int, log_evidence: Callable[[Tensor], Tensor]) -> None:
+        """size: S. log_evidence: ln B [J] of statistics [J, S]."""
         self._log_share = -math.log(num_steps)
-        self._num_steps, self._num_seen = num_steps, 0
+        self._num_steps, self._num_seen, self._size = num_steps, 0, size
         self._log_evidence = log_evidence
         self._periods: list[_Period] = []
 
@@ -48,22 +48,20 @@ class SequentialTest:
         self._merge()
 
     def statistics(self) -> Tensor:
-        """[J, S]: since the start of each period that is bet on, the oldest first; [0, 0] where there is none."""
+        """[J, S]: since the start of each period that is bet on, the oldest first."""
         if not self._periods:
-            return torch.zeros(0, 0, dtype=torch.float64)
+            return torch.zeros(0, self._size, dtype=torch.float64)
         return torch.stack([period.statistic_S for period in self._periods]).flip(0).cumsum(0).flip(0)
 
     def log_capitals(self) -> Tensor:
         """[J]: ln of what each bettor has; together at most E_t."""
-        if not self._periods:
-            return torch.zeros(0, dtype=torch.float64)
         stakes_J = torch.tensor([period.log_stake for period in self._periods], dtype=torch.float64)
         return stakes_J + self._log_evidence(self.statistics())
 
     def log_e_value(self) -> float:
         """ln E_t; -inf where everything was given up by a restart after the last step."""
         idle = max(self._num_steps - self._num_seen, 0) / self._num_steps
-        return torch.logaddexp(torch.tensor(idle).log(), self.log_capitals().logsumexp(0)).item()
+        return torch.logaddexp(torch.tensor(idle, dtype=torch.float64).log(), self.log_capitals().logsumexp(0)).item()
 
     def num_steps_since(self, period: int) -> int:
         """Steps from the start of a period on."""

@@ -39,9 +39,7 @@ def make(truncation=Truncation(), seed=0, is_accepting_always=False):
     emitted = torch.where(accepted, drafted[:, 0], verdict.next_token_B)
     chosen = p.gather(1, emitted[:, None]).log().view(NUM_ROWS, LENGTH)
     pad = torch.nn.functional.pad
-    rows, columns = (
-        t.flatten() for t in torch.meshgrid(torch.arange(NUM_ROWS), torch.arange(LENGTH), indexing="ij")
-    )
+    rows, columns = (t.flatten() for t in torch.meshgrid(torch.arange(NUM_ROWS), torch.arange(LENGTH), indexing="ij"))
     top = q.topk(5)
     batch = TrainingBatch(
         pad(emitted.view(NUM_ROWS, LENGTH), (PROMPT, 0)),

@@ -21,7 +21,7 @@ def steps(num_steps, rate=0.5, num_tosses=6, seed=0):
 
 
 def played(num_steps, statistics):
-    test = SequentialTest(num_steps, log_ratio)
+    test = SequentialTest(num_steps, 2, log_ratio)
     for statistic in statistics:
         test.observe(statistic)
     return test
@@ -50,12 +50,12 @@ def test_it_is_the_mean_over_all_starts_while_none_is_merged():
 
 def test_merging_keeps_few_starts_the_sums_and_the_capital_of_that_moment():
     statistics = steps(400, rate=0.52)
-    test = SequentialTest(400, log_ratio)
+    test = SequentialTest(400, 2, log_ratio)
     for count, statistic in enumerate(statistics, start=1):
         test.observe(statistic)
         assert test.statistics()[0].tolist() == statistics[:count].sum(0).tolist()
     assert len(test.log_capitals()) < 60
-    at_once = SequentialTest(400, log_ratio)
+    at_once = SequentialTest(400, 2, log_ratio)
     at_once._merge = lambda: None
     for statistic in statistics:
         at_once.observe(statistic)
@@ -65,7 +65,9 @@ def test_merging_keeps_few_starts_the_sums_and_the_capital_of_that_moment():
 
 
 def test_its_expectation_stays_one_under_exact_sampling():
-    finals = torch.tensor([math.exp(played(25, steps(25, num_tosses=1, seed=seed)).log_e_value()) for seed in range(400)])
+    finals = torch.tensor(
+        [math.exp(played(25, steps(25, num_tosses=1, seed=seed)).log_e_value()) for seed in range(400)]
+    )
     assert finals.mean().item() == pytest.approx(1, abs=4 * finals.std().item() / 20)
     assert finals.std() > 0.05
 
@@ -74,7 +76,7 @@ def test_it_crosses_a_limit_no_more_often_than_it_may():
     """Ville: the chance that it ever reaches 5 is at most 1 in 5, however often one looks."""
     crossed = 0
     for seed in range(200):
-        test = SequentialTest(40, log_ratio)
+        test = SequentialTest(40, 2, log_ratio)
         highest = -math.inf
         for statistic in steps(40, seed=seed):
             test.observe(statistic)
@@ -85,7 +87,7 @@ def test_it_crosses_a_limit_no_more_often_than_it_may():
 
 def test_a_fault_that_begins_late_is_found_about_as_soon_as_one_from_the_start():
     def steps_to_detection(num_clean):
-        test = played(300, steps(num_clean)) if num_clean else SequentialTest(300, log_ratio)
+        test = played(300, steps(num_clean)) if num_clean else SequentialTest(300, 2, log_ratio)
         for count, statistic in enumerate(steps(300 - num_clean, rate=RATE, seed=1), start=1):
             test.observe(statistic)
             if test.log_e_value() >= math.log(100):
@@ -120,7 +122,7 @@ def test_after_a_restart_only_later_steps_count():
 
 def test_state_survives_json_and_the_test_goes_on_as_if_never_interrupted():
     statistics = steps(90, rate=0.55)
-    whole, first, second = played(90, statistics), played(90, statistics[:60]), SequentialTest(90, log_ratio)
+    whole, first, second = played(90, statistics), played(90, statistics[:60]), SequentialTest(90, 2, log_ratio)
     second.load_state(**json.loads(json.dumps(first.state())))
     for statistic in statistics[60:]:
         second.observe(statistic)
