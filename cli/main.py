@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, machine, runs
+from cli import access, drafts, machine, runs
 from cli.errors import CommandError, ExitCode
 from cli.output import print_error
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 runs.register(app)
 machine.register(app)
 access.register(app)
+drafts.register(app)
 
 
 def main() -> None:

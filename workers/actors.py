@@ -5,6 +5,7 @@ loop does not know whether what it asks is next door.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,17 @@ import torch
 from torch import Tensor
 
 from contract.config import RunConfig
-from contract.config.drafter import Eagle3Drafter, OnlineDraftTraining
+from contract.config.drafter import OnlineDraftTraining, TrainedDrafter
 from contract.config.policy import ScratchPolicy
 from workers.data.tokenizer import load_tokenizer
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
 from workers.ray_calls import RayCalls
-from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
+from workers.rollout.drafters.trained import trained_drafting
+from workers.rollout.engine import Completion, DraftEvidence, RolloutResult, SamplingParams, SpeculationCounters
 from workers.rollout.torch_engine import TorchRolloutEngine
 from workers.seeds import derive_seed
-from workers.train.draft_pretraining import pretrain_draft
+from workers.train.draft_pretraining import Rollouts, pretrain_draft
 from workers.train.progress import SetUpProgress
 from workers.train.torch_trainer import TorchPolicyTrainer
 from workers.train.trainer import LogprobResult, TrainingBatch
@@ -48,19 +50,23 @@ class RolloutActor:
         """Answers once the process runs."""
 
     def build(self, config_json: str, policy_folder: str, draft_folder: str | None) -> None:
-        """Make the engine for the policy in a folder and put its weights in place; the draft head's come by a sync."""
+        """Make the engine for the policy and the draft of two folders, and put the weights in place."""
         config, folder = RunConfig.model_validate_json(config_json), Path(policy_folder)
         policy = load_policy(folder)
-        draft = load_draft(Path(draft_folder), policy.config).config if draft_folder else None
+        draft = load_draft(Path(draft_folder), policy.config, config.drafter.kind) if draft_folder else None
+        drafting = None
+        if isinstance(config.drafter, TrainedDrafter) and draft is not None:
+            drafting = trained_drafting(config.drafter, draft)
         self._engine = TorchRolloutEngine(
             policy.config,
             sorted({load_tokenizer(folder).eos_id, *policy.config.eos_token_ids}),
             config.rollout.max_batch_size,
             config.rollout.precision,
-            draft,
-            config.drafter.draft_length if isinstance(config.drafter, Eagle3Drafter) and draft else 0,
+            drafting,
         )
         self._engine.update_policy(policy.state_dict())
+        if draft is not None:
+            self._engine.update_draft(draft.export(policy))
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """A method of the engine."""
@@ -85,27 +91,27 @@ class TrainerActor:
         assert isinstance(config.policy, ScratchPolicy)
         yield from warm_up(Path(folder), config.policy, config.task, config.trainer, config.seed)
 
-    def pretrain_draft(self, folder: str, policy_folder: str, rollouts: TrainingBatch) -> Iterator[SetUpProgress]:
-        """Train the starting draft head into a folder."""
+    def pretrain_draft(self, folder: str, policy_folder: str, rollouts: Rollouts) -> Iterator[SetUpProgress]:
+        """Train the starting draft into a folder."""
         config = self._config
-        assert isinstance(config.drafter, Eagle3Drafter)
+        assert isinstance(config.drafter, TrainedDrafter)
         policy = load_policy(Path(policy_folder))
         yield from pretrain_draft(
             Path(folder), policy, rollouts, config.drafter, trainer=config.trainer, seed=config.seed
         )
 
     def build(self, policy_folder: str, draft_folder: str | None) -> None:
-        """Make the trainer for a policy and a draft head."""
+        """Make the trainer for a policy and a draft."""
         config, drafter = self._config, self._config.drafter
         policy = load_policy(Path(policy_folder))
         self._trainer = TorchPolicyTrainer(
             policy,
             load_policy(Path(policy_folder)) if config.grpo.kl_penalty else None,
-            load_draft(Path(draft_folder), policy.config) if draft_folder else None,
+            load_draft(Path(draft_folder), policy.config, drafter.kind) if draft_folder else None,
             trainer=config.trainer,
             grpo=config.grpo,
             online=drafter.online
-            if isinstance(drafter, Eagle3Drafter)
+            if isinstance(drafter, TrainedDrafter)
             else OnlineDraftTraining(num_updates_per_step=0),
             seed=derive_seed(config.seed, "trainer"),
         )
@@ -148,6 +154,12 @@ class RemoteEngines:
         self.actors = list(actors)
         self._calls = calls
 
+    def build(self, config: RunConfig, policy: Path, draft: Path | None) -> None:
+        """Make every engine anew, with the weights of these folders."""
+        folders = (str(policy), str(draft) if draft else None)
+        builds = [actor.build.remote(config.model_dump_json(), *folders) for actor in self.actors]
+        self._calls.get_all("Rollout engine", builds)
+
     def call_all(self, method: str, *arguments: Any) -> None:
         """The same call to every engine; returns when all have answered."""
         self._calls.get_all("Rollout engine", [actor.call.remote(method, *arguments) for actor in self.actors])
@@ -160,6 +172,7 @@ class RemoteEngines:
         *,
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
+        evidence_of: Sequence[int] = (),
     ) -> RolloutResult:
         """Every engine draws with a seed of its own, so that engines of equal prompts do not draw equal responses."""
         shares = share_out(len(prompts), len(self.actors))
@@ -168,9 +181,10 @@ class RemoteEngines:
                 "generate",
                 [prompts[i] for i in share],
                 num_samples,
-                SamplingParams(params.temperature, params.max_new_tokens, derive_seed(params.seed, "engine", index)),
+                replace(params, seed=derive_seed(params.seed, "engine", index)),
                 speculate=speculate,
                 record_rounds_of=_local_rows(record_rounds_of, share, num_samples),
+                evidence_of=_local_rows(evidence_of, share, num_samples),
             )
             for index, (actor, share) in enumerate(zip(self.actors, shares, strict=True))
             if share
@@ -202,14 +216,41 @@ def share_out(num_prompts: int, num_engines: int) -> list[range]:
 
 
 def merge_results(shares: Sequence[range], results: Sequence[RolloutResult]) -> RolloutResult:
-    """Completions in the order of all prompts, counters added, and the time of the slowest engine."""
-    completions = []
+    """Completions in the order of all prompts, with the evidence about them, counters added, and the time of the
+    slowest engine."""
+    completions: list[Completion] = []
+    evidence: list[DraftEvidence] = []
     for share, result in zip([share for share in shares if share], results, strict=True):
+        if result.evidence is not None:
+            moved = result.evidence.completion_M + len(completions)
+            evidence.append(replace(result.evidence, completion_M=moved))
         for completion in result.completions:
             completion.prompt_index += share.start
             completions.append(completion)
     counters = sum((result.counters for result in results), SpeculationCounters())
-    return RolloutResult(completions, counters, max(result.generation_s for result in results))
+    return RolloutResult(
+        completions,
+        counters,
+        max(result.generation_s for result in results),
+        [cost for result in results for cost in result.round_costs],
+        _joined(evidence),
+    )
+
+
+def _joined(parts: Sequence[DraftEvidence]) -> DraftEvidence | None:
+    """One after another, None where there is none; what one keeps fewer of is filled up as DraftEvidence says."""
+    if not parts:
+        return None
+    width = max(part.top_ids_MN.shape[1] for part in parts)
+    even = [
+        replace(part, top_ids_MN=_widen(part.top_ids_MN, width, -1), top_probs_MN=_widen(part.top_probs_MN, width, 0))
+        for part in parts
+    ]
+    return DraftEvidence(*(torch.cat([getattr(part, field.name) for part in even]) for field in fields(DraftEvidence)))
+
+
+def _widen(tensor_MN: Tensor, width: int, value: int) -> Tensor:
+    return torch.nn.functional.pad(tensor_MN, (0, width - tensor_MN.shape[1]), value=value)
 
 
 def actor_cpus(num_actors: int) -> float:

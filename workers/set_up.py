@@ -1,37 +1,29 @@
 """From a configuration to everything that the loop needs: actors, starting policy, starting draft head."""
 
 import logging
+import shutil
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from contract.config import RunConfig
-from contract.config.drafter import Eagle3Drafter
+from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
 from contract.telemetry.stages import Stage
-from workers.actors import ObjectStoreSync, RemoteEngines, RemoteTrainer, share_out, start_engines, start_trainer
-from workers.data.arithmetic import ArithmeticProblems
-from workers.data.batch import to_training_batch
-from workers.data.tokenizer import Tokenizer, load_tokenizer
+from workers.actors import ObjectStoreSync, RemoteEngines, RemoteTrainer, start_engines, start_trainer
+from workers.data.tokenizer import load_tokenizer
 from workers.loop import Parts
 from workers.ray_calls import RayCalls
-from workers.rollout.engine import Completion, SamplingParams
-from workers.seeds import derive_seed
+from workers.set_up_report import SetUpReport
+from workers.starting_draft import StartingDraft
 from workers.stopping import StopWatch
 from workers.telemetry.reporter import Reporter
+from workers.train.cache import write_folder
 from workers.train.checkpoint import CheckpointStore, RunProgress
-from workers.train.draft_pretraining import draft_pretraining_folder
-from workers.train.progress import SetUpProgress
-from workers.train.trainer import TrainingBatch
 from workers.train.warm_up import warm_up_folder
 
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 30.0
-_ROLLOUT_CHUNKS = 6
-"""generate() calls that the draft head's training data is cut into, so that progress is seen."""
-_ROLLOUT_SHARE = 0.4
-"""Share of the draft pretraining's time that its rollouts take, for the progress bar."""
 
 
 class SetUp:
@@ -48,10 +40,13 @@ class SetUp:
         run: str,
     ) -> None:
         self._config, self._cache_dir, self._store = config, cache_dir, store
-        self._reporter, self._stop = reporter, stop
+        self._report, self._stop = SetUpReport(reporter, stop), stop
         self._calls = RayCalls(stop.interrupt)
         self._trainer = RemoteTrainer(start_trainer(config, run), self._calls)
         self._engines = RemoteEngines(start_engines(config, run), self._calls)
+        self._draft: StartingDraft | None = None
+        if isinstance(config.drafter, TrainedDrafter):
+            self._draft = StartingDraft(config, cache_dir, self._trainer, self._engines, self._calls)
 
     def run(self) -> tuple[Parts, RunProgress]:
         """Warm up and pretrain where no cached result and no checkpoint makes it unnecessary."""
@@ -60,12 +55,29 @@ class SetUp:
         if found is not None:
             folder, progress = found
             log.info("Resuming after step %d from %s.", progress.step, folder)
-            policy, draft = folder / "policy", folder / "draft"
-        else:
-            progress = RunProgress()
-            policy = self._starting_policy()
-            draft = self._starting_draft(policy)
-        return self._build(policy, draft if self._has_draft else None, found[0] if found else None), progress
+            return self._build(folder / "policy", folder / "draft" if self._draft else None, folder), progress
+        policy = self._starting_policy()
+        draft = self._draft.folder(policy, self._report) if self._draft else None
+        if self._draft and draft:
+            self._draft.measure(policy, draft, self._report)
+        return self._build(policy, draft, None), RunProgress()
+
+    def train_draft(self, storage: Path) -> Path:
+        """The whole of a job draft_training: train the draft, report what it is worth, and keep it in the run's folder.
+
+        What an earlier attempt finished is found in the cache. Returns the draft's folder.
+        """
+        assert self._draft is not None
+        self._wait_for_processes()
+        policy = self._starting_policy()
+        trained = self._draft.folder(policy, self._report)
+        self._draft.measure(policy, trained, self._report)
+        kept = storage / "draft"
+        write_folder(kept, lambda part: shutil.copytree(trained, part, dirs_exist_ok=True), replace=True)
+        size_bytes = sum(file.stat().st_size for file in kept.iterdir())
+        self._report.reporter.checkpoint(0, str(kept), size_bytes)
+        log.info("The trained draft is complete. Give its folder as drafter.path: %s", kept)
+        return kept
 
     def _wait_for_processes(self) -> None:
         """Until the cluster has room for every actor; says so where that takes long, and ends where it need not be."""
@@ -82,32 +94,22 @@ class SetUp:
         calls.get("The trainer", self._trainer.actor.ready.remote())
         calls.get_all("Rollout engine", [actor.ready.remote() for actor in self._engines.actors])
 
-    @property
-    def _has_draft(self) -> bool:
-        return isinstance(self._config.drafter, Eagle3Drafter)
-
     def _build(self, policy: Path, draft: Path | None, checkpoint: Path | None) -> Parts:
         """The loop's parts with their weights, and the trainer's state where there is a checkpoint."""
         build = self._trainer.actor.build.remote(str(policy), str(draft) if draft else None)
-        self._build_engines(policy, draft)
+        self._engines.build(self._config, policy, draft)
         self._calls.get("The trainer", build)
         if checkpoint is not None:
             self._trainer.load(checkpoint)
         return Parts(
             engine=self._engines,
             trainer=self._trainer,
-            sync=ObjectStoreSync(self._trainer, self._engines, has_draft=self._has_draft),
+            sync=ObjectStoreSync(self._trainer, self._engines, has_draft=draft is not None),
             tokenizer=load_tokenizer(policy),
-            reporter=self._reporter,
+            reporter=self._report.reporter,
             checkpoints=self._store,
             check_stop=self._stop.check,
         )
-
-    def _build_engines(self, policy: Path, draft: Path | None) -> None:
-        config_json = self._config.model_dump_json()
-        folders = (str(policy), str(draft) if draft else None)
-        builds = [actor.build.remote(config_json, *folders) for actor in self._engines.actors]
-        self._calls.get_all("Rollout engine", builds)
 
     def _starting_policy(self) -> Path:
         config = self._config
@@ -119,71 +121,5 @@ class SetUp:
         else:
             log.info("Warming up the starting policy in %d steps. It will be kept.", config.policy.warm_up.num_steps)
             stream = self._trainer.actor.warm_up.options(num_returns="streaming").remote(str(folder))
-            self._follow(Stage.WARM_UP, self._calls.stream("The trainer", stream), 0.0)
+            self._report.follow(Stage.WARM_UP, self._calls.stream("The trainer", stream))
         return folder
-
-    def _starting_draft(self, policy: Path) -> Path:
-        config = self._config
-        if not isinstance(config.drafter, Eagle3Drafter):
-            return policy
-        if config.drafter.path is not None:
-            return Path(config.drafter.path)
-        folder = draft_pretraining_folder(
-            self._cache_dir,
-            _identity(policy),
-            config.task,
-            config.drafter,
-            rollout=config.rollout,
-            trainer=config.trainer,
-            seed=config.seed,
-        )
-        if folder.is_dir():
-            log.info("The starting draft head comes from %s.", folder)
-        else:
-            count = config.drafter.pretraining.num_rollouts
-            log.info("Training the starting draft head on %d responses of the policy. It will be kept.", count)
-            rollouts = self._draft_rollouts(policy, count)
-            call = self._trainer.actor.pretrain_draft.options(num_returns="streaming")
-            stream = call.remote(str(folder), str(policy), rollouts)
-            self._follow(Stage.DRAFT_PRETRAINING, self._calls.stream("The trainer", stream), _ROLLOUT_SHARE)
-        return folder
-
-    def _draft_rollouts(self, policy: Path, count: int) -> TrainingBatch:
-        """One response for each of count prompts, drawn by the starting policy without speculation."""
-        self._enter(Stage.DRAFT_PRETRAINING, 0.0)
-        self._build_engines(policy, None)
-        tokenizer, rollout = load_tokenizer(policy), self._config.rollout
-        prompts = _prompts(
-            ArithmeticProblems(self._config.task, self._config.seed, "draft_pretraining"), tokenizer, count
-        )
-        completions: list[Completion] = []
-        for chunk in share_out(count, min(_ROLLOUT_CHUNKS, count)):
-            seed = derive_seed(self._config.seed, "draft_pretraining", chunk.start)
-            params = SamplingParams(rollout.temperature, rollout.max_new_tokens, seed)
-            result = self._engines.generate([prompts[i] for i in chunk], 1, params, speculate=False)
-            for completion in result.completions:
-                completion.prompt_index += chunk.start
-            completions += result.completions
-            self._enter(Stage.DRAFT_PRETRAINING, _ROLLOUT_SHARE * chunk.stop / count)
-        return to_training_batch(prompts, completions, rollout.temperature)
-
-    def _follow(self, stage: Stage, steps: Iterable[SetUpProgress], done: float) -> None:
-        """Report a stage's steps; done is the share of the stage that is already behind it."""
-        self._enter(stage, done)
-        for progress in steps:
-            self._enter(stage, done + (1 - done) * progress.step / progress.num_steps)
-            self._reporter.metrics(progress.step, progress.metrics)
-
-    def _enter(self, stage: Stage, fraction: float) -> None:
-        self._stop.check()
-        self._reporter.stage(stage, 0, fraction)
-
-
-def _prompts(problems: ArithmeticProblems, tokenizer: Tokenizer, count: int) -> list[list[int]]:
-    return [tokenizer.encode(problem.prompt) for problem in problems.problems(0, count)]
-
-
-def _identity(policy: Path) -> str:
-    """What a policy folder holds, as far as its name and its files' times tell."""
-    files = sorted(policy.glob("*.safetensors"))
-    return "|".join([str(policy.resolve()), *(f"{file.name}:{file.stat().st_mtime_ns}" for file in files)])

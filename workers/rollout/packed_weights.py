@@ -102,6 +102,8 @@ class PackedDraft:
     """Every token's embedding after input_layernorm, which depends on nothing else."""
     layer: PackedLayer
     head: Linear
+    vocabulary_V: Tensor | None
+    """int64: the tokens that the head's outputs stand for, where they are not all."""
 
     @classmethod
     def pack(cls, state: Mapping[str, Tensor], config: EagleConfig, dtype: torch.dtype) -> "PackedDraft":
@@ -116,7 +118,11 @@ class PackedDraft:
         # The first half of the input is the normed embedding, the second the feature.
         qkv = torch.cat([qkv[:, :d], qkv[:, d:] * hidden_norm], dim=1)
         qkv[: model.num_attention_heads * model.head_dim] *= model.head_dim**-0.5
-        head = weights.take("lm_head.weight", v, d) * weights.take("norm.weight", d)
+        size = config.draft_vocab_size
+        head = weights.take("lm_head.weight", size or v, d) * weights.take("norm.weight", d)
+        vocabulary_V = None
+        if size is not None:
+            vocabulary_V = weights.take("d2t", size) + torch.arange(size, device=embedding.device)
         return cls(
             config,
             dtype,
@@ -124,6 +130,7 @@ class PackedDraft:
             F.rms_norm(embedding, (d,), input_norm.float(), model.rms_norm_eps).to(dtype),
             _pack_layer(weights, "midlayer.", model, qkv, None, dtype),
             pack_linear(head, dtype),
+            vocabulary_V,
         )
 
 

@@ -35,5 +35,12 @@ class Eagle3Drafter:
         normed = F.rms_norm(hidden, hidden.shape[-1:], None, self.eps)
         return self.policy.operations.enter(hidden), self.head.layer.qkv(torch.cat([embedded, normed], dim=-1))
 
+    def carry(self, hidden: Tensor, normed: Tensor) -> Tensor:
+        return hidden
+
     def scores(self, normed: Tensor) -> Tensor:
-        return self.head.head(normed)
+        logits, vocabulary_V = self.head.head(normed), self.head.vocabulary_V
+        if vocabulary_V is None:
+            return logits
+        all_tokens = logits.new_full((*logits.shape[:-1], self.head.config.policy.vocab_size), float("-inf"))
+        return all_tokens.index_copy_(-1, vocabulary_V, logits)

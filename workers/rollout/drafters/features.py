@@ -43,6 +43,9 @@ class FeatureHead(Protocol):
     def enter(self, hidden: Tensor, next_ids: Tensor) -> tuple[Tensor, Tensor]:
         """The residual stream [..., D] that starts from an input and the token after it, and its qkv [..., W]."""
 
+    def carry(self, hidden: Tensor, normed: Tensor) -> Tensor:
+        """The next step's input, from the residual stream after the layer and from that normed, all [..., D]."""
+
     def scores(self, normed: Tensor) -> Tensor:
         """Logits [..., V] over the policy's vocabulary, -inf for tokens that the head never proposes."""
 
@@ -104,6 +107,7 @@ class FeatureSession:
             mixed = self.cache.attend(0, qkv, norm, placement)
             hidden = torch.empty(x.shape, dtype=self.policy.dtype, device=self.device)
             normed = finish_layer(self.operations, self.head.layer, x, mixed, hidden)
+            hidden = self.head.carry(hidden, normed)
             probs.append(self.sampler.probs(self.head.scores(normed.squeeze(1))))
             token_ids.append(self.sampler.draw(probs[-1]))
         return Draft(torch.stack(token_ids, 1), torch.stack(probs, 1))
