@@ -184,6 +184,8 @@ def _attempt(attempt: Any) -> str:
 def measurements(run: Run) -> list[tuple[str, str]]:
     """The four figures that say whether it learns, accepts, is faster and still exact."""
     latest = run.latest
+    if run.job == "draft_training":
+        return _draft_measurements(run)
     low, high = latest.get("speedup/generation_low_ratio"), latest.get("speedup/generation_high_ratio")
     distance, p_value = number(latest.get("lossless/ks_distance")), number(latest.get("lossless/ks_p_value"))
     interval = f" (95 % interval {low:.2f} to {high:.2f})" if low is not None and high is not None else ""
@@ -194,6 +196,18 @@ def measurements(run: Run) -> list[tuple[str, str]]:
         ("Generation speedup", number(latest.get("speedup/generation_ratio"), "x") + interval),
         ("Step speedup", number(latest.get("speedup/step_ratio"), "x")),
         ("Losslessness", f"KS distance {distance}, p = {p_value}"),
+    ]
+
+
+def _draft_measurements(run: Run) -> list[tuple[str, str]]:
+    """What a trained draft is worth on prompts it was not trained on, and where it lies."""
+    area = "draft_pretraining/held_out"
+    positions = [run.latest.get(f"{area}_acceptance_position_{place}_fraction") for place in range(1, 17)]
+    measured = [percent(share) for share in positions if share is not None]
+    return [
+        ("Held-out acceptance length", number(run.latest.get(f"{area}_acceptance_length_tokens"))),
+        ("Held-out acceptance", ", ".join(measured) + " by position" if measured else "-"),
+        ("Draft", escape(run.last_checkpoint_path or "-")),
     ]
 
 

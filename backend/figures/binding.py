@@ -3,7 +3,9 @@ against contract/figure_binding_cases.json.
 
 A template is Plotly JSON. A trace that shows data carries `meta`; a trace without `meta` is left as it is. In meta:
 
-- `series`: name of the series to show. Always there.
+- `series`: name of the series to show. Always there but with `last_of`.
+- `last_of`: names of series in place of one: y is the last finite value of each, x its place in the list from 1. A
+  series without one is left out.
 - `field`: which column of the series becomes y: `value` (default), `min` or `max`.
 - `times_series`: name of another series whose value at the same step is multiplied in; a step that it lacks is left
   out.
@@ -49,8 +51,9 @@ def bind(template: Json, runs: Mapping[str, RunSeries], run_colors: Sequence[str
 def series_names(template: Json) -> list[str]:
     """Names of all series that a template needs, each once."""
     metas = [trace["meta"] for trace in template["data"] if "meta" in trace]
-    names = [meta[key] for meta in metas for key in ("series", "times_series") if key in meta]
-    return list(dict.fromkeys(names))
+    single = [[meta[key] for key in ("series", "times_series") if key in meta] for meta in metas]
+    lists = [meta.get("last_of", []) for meta in metas]
+    return list(dict.fromkeys(name for pair in zip(single, lists, strict=True) for names in pair for name in names))
 
 
 def _of_run(trace: Json, label: str, color: str) -> Json:
@@ -67,6 +70,8 @@ def _bound(trace: Json, series: RunSeries) -> Json:
 
 
 def _points(meta: Json, series: RunSeries) -> tuple[list[int], list[float | None]]:
+    if "last_of" in meta:
+        return _last_points(meta, series)
     columns = series.get(meta["series"])
     if columns is None:
         return [], []
@@ -78,6 +83,16 @@ def _points(meta: Json, series: RunSeries) -> tuple[list[int], list[float | None
         others = dict(zip(other["step"], other["value"], strict=True))
         points = [(step, _transformed(meta, value, others[step])) for step, value in values if step in others]
     return [step for step, _ in points], [y for _, y in points]
+
+
+def _last_points(meta: Json, series: RunSeries) -> tuple[list[int], list[float | None]]:
+    lasts = [
+        (place, next((value for value in reversed(series[name]["value"]) if value is not None), None))
+        for place, name in enumerate(meta["last_of"], 1)
+        if name in series
+    ]
+    points = [(place, _transformed(meta, value, 1.0)) for place, value in lasts if value is not None]
+    return [place for place, _ in points], [y for _, y in points]
 
 
 def _transformed(meta: Json, value: float | None, other: float | None) -> float | None:

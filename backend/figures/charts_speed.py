@@ -14,18 +14,21 @@ from backend.figures.elements import (
     reference,
 )
 from backend.figures.palette import PALETTE, STAGES
+from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 
 GENERATION, STEP = PALETTE["speedup_generation"], PALETTE["speedup_step"]
+MAX_UNROLL_LENGTH = 8
+"""Positions that draft training can look at."""
 
 
 def speed() -> list[Chart]:
     """Charts of the group Speed."""
-    return [_speedup(), _step_time()]
+    return [_speedup(), _step_time(), _round_time()]
 
 
 def set_up() -> list[Chart]:
     """Charts of the group Set-up."""
-    return [_warm_up()]
+    return [_warm_up(), _draft_pretraining(), _held_out()]
 
 
 def _speedup() -> Chart:
@@ -88,16 +91,97 @@ def _step_time() -> Chart:
     )
 
 
+def _round_time() -> Chart:
+    traces = [
+        *line_with_envelope("controller/round_s", "measured", GENERATION, meta={"factor": 1000}),
+        reference("controller/predicted_round_s", "predicted", factor=1000),
+    ]
+    return Chart(
+        "round_time",
+        "Time of a round, milliseconds",
+        "Speed",
+        "Mean wall time of a round of generation, and what the controller's cost table expected of the same rounds. "
+        "Where they part, k is chosen by wrong costs.",
+        "Appears after the first step.",
+        chart_figure(traces, "milliseconds", yaxis={"rangemode": "tozero"}),
+    )
+
+
+def _draft_pretraining() -> Chart:
+    expected, held_out = PALETTE["expected"], PALETTE["acceptance"]
+    area, big = "draft_pretraining", {"size": 9}
+    traces = [
+        *line_with_envelope(f"{area}/expected_acceptance_length_tokens", "expected, training batch", expected),
+        line(
+            f"{area}/held_out_expected_acceptance_length_tokens",
+            "expected, held-out",
+            expected,
+            mode="markers",
+            marker=big,
+        ),
+        line(f"{area}/held_out_acceptance_length_tokens", "measured, held-out", held_out, mode="markers", marker=big),
+    ]
+    return Chart(
+        "draft_pretraining",
+        "Acceptance length in draft training, tokens per round",
+        "Set-up",
+        "What the overlap of draft and policy promises as the draft is trained, and what the trained draft is worth on "
+        "prompts that it was not trained on.",
+        "Appears while a draft is trained; one taken from the cache or from a folder needs no training.",
+        chart_figure(
+            traces,
+            "tokens per round",
+            x_title="step of draft training",
+            yaxis={"autorangeoptions": {"include": 1, "minallowed": 1}},
+        ),
+    )
+
+
+def _held_out() -> Chart:
+    bars = [
+        go.Bar(
+            name=name,
+            marker={"color": color, "line": {"width": 0}},
+            meta={
+                "last_of": [f"draft_pretraining/{area}_position_{place}_fraction" for place in range(1, number + 1)],
+                "factor": 100,
+                "is_main": area == "held_out_acceptance",
+            },
+        )
+        for area, number, name, color in (
+            ("held_out_acceptance", MAX_DRAFT_LENGTH, "measured", PALETTE["acceptance"]),
+            ("held_out_expected_acceptance", MAX_UNROLL_LENGTH, "expected", PALETTE["expected"]),
+        )
+    ]
+    return Chart(
+        "held_out_acceptance",
+        "Held-out acceptance by draft position, %",
+        "Set-up",
+        "How much of what a freshly trained draft proposes is accepted on prompts that it was not trained on, measured "
+        "in generation and expected from the overlap of draft and policy.",
+        "Appears once a draft has been trained.",
+        chart_figure(
+            bars,
+            "% of drafts",
+            x_title="draft position",
+            xaxis_dtick=1,
+            barmode="group",
+            bargap=0.3,
+            yaxis={"range": [0, 100]},
+        ),
+    )
+
+
 def _warm_up() -> Chart:
     traces = [
         *line_with_envelope("warm_up/loss_nats", "policy", PALETTE["warm_up"]),
-        *line_with_envelope("draft_pretraining/loss_nats", "draft head", PALETTE["draft_loss"]),
+        *line_with_envelope("draft_pretraining/loss_nats", "draft", PALETTE["draft_loss"]),
     ]
     return Chart(
         "warm_up",
         "Loss of the set-up, nats",
         "Set-up",
-        "Supervised warm-up of the policy, then pretraining of the draft head on the policy's own rollouts.",
+        "Supervised warm-up of the policy, then pretraining of the draft on the policy's own rollouts.",
         "Appears during the warm-up; a policy taken from the cache needs none.",
         chart_figure(traces, "nats per token", x_title="set-up step"),
     )

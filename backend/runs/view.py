@@ -22,6 +22,8 @@ SUMMARY_METRICS = {
     "generation_speedup": "speedup/generation_ratio",
     "validation_accuracy": "validation/accuracy_fraction",
 }
+DRAFT_SUMMARY_METRICS = {"acceptance_length": "draft_pretraining/held_out_acceptance_length_tokens"}
+"""Of draft training, which has none of the others."""
 
 
 def detail(session: Session, run: Run) -> RunRead:
@@ -39,7 +41,8 @@ def detail(session: Session, run: Run) -> RunRead:
 
 
 def page(session: Session, runs: Sequence[Run], has_more: bool) -> RunPage:
-    latest = _latest(session, [run.id for run in runs], SUMMARY_METRICS.values())
+    names = [*SUMMARY_METRICS.values(), *DRAFT_SUMMARY_METRICS.values()]
+    latest = _latest(session, [run.id for run in runs], names)
     last = Position(runs[-1].created_at, runs[-1].id) if has_more else None
     return RunPage(
         items=[_summary(run, latest[run.id]) for run in runs], next_cursor=None if last is None else encode(last)
@@ -47,8 +50,10 @@ def page(session: Session, runs: Sequence[Run], has_more: bool) -> RunPage:
 
 
 def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:
-    values = {field: latest.get(metric) for field, metric in SUMMARY_METRICS.items()}
-    return RunSummary(**{key: value for key, value in _common(run).items() if key in RunSummary.model_fields}, **values)
+    common = _common(run)
+    metrics = SUMMARY_METRICS if common["job"] == "grpo" else DRAFT_SUMMARY_METRICS
+    values = {field: latest.get(metrics.get(field, "")) for field in SUMMARY_METRICS}
+    return RunSummary(**{key: value for key, value in common.items() if key in RunSummary.model_fields}, **values)
 
 
 def _common(run: Run) -> dict[str, Any]:

@@ -53,6 +53,15 @@ export function runQuery(runId: string) {
   });
 }
 
+/** Asked again when the number of active ones changes: a new attempt undoes alarms without a word about each. */
+export function alarmsQuery(runId: string, numActive: number) {
+  return queryOptions({
+    queryKey: ["alarms", runId, numActive],
+    queryFn: () => unwrap(api.GET("/api/v1/runs/{run_id}/alarms", ofRun(runId))),
+    placeholderData: (previous) => previous,
+  });
+}
+
 export const figuresQuery = queryOptions({
   queryKey: ["figures"],
   queryFn: () => unwrap(api.GET("/api/v1/figures")),

@@ -239,6 +239,26 @@ export interface paths {
     patch: operations["runs_update"];
     trace?: never;
   };
+  "/api/v1/runs/{run_id}/alarms": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Alarms
+     * @description What was wrong with a run and what is now, with what it means and what to do about it.
+     */
+    get: operations["telemetry_get_alarms"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/runs/{run_id}/clone": {
     parameters: {
       query?: never;
@@ -475,9 +495,10 @@ export interface paths {
     };
     /**
      * Stream
-     * @description What advances, live: events `run`, `series`, `samples`, `log`; `open` first; `resync` when history is gone.
+     * @description What advances, live: events `run`, `series`, `samples`, `alarm`, `log`.
      *
-     *     With `after`, or the header Last-Event-ID, what was missed since that id comes first.
+     *     `open` comes first, and `resync` when history is gone. With `after`, or the header
+     *     Last-Event-ID, what was missed since that id comes first.
      */
     get: operations["telemetry_stream"];
     put?: never;
@@ -563,6 +584,70 @@ export interface components {
       weight_decay?: number;
     };
     /**
+     * AlarmRead
+     * @description Something that was wrong with the run, from when to when.
+     */
+    AlarmRead: {
+      /**
+       * Attempt
+       * @description The attempt that raised it.
+       */
+      attempt: number;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Ended Step
+       * @description The step it was cleared at, or that the new attempt went on from.
+       */
+      ended_step: number | null;
+      /**
+       * Ending
+       * @description cleared: the cause has gone. undone: a new attempt went on from a step before it. Null while it is active.
+       */
+      ending: ("cleared" | "undone") | null;
+      /** Is Active */
+      is_active: boolean;
+      /**
+       * Meaning
+       * @description What it says about the run.
+       */
+      meaning: string;
+      /**
+       * Message
+       * @description What was measured.
+       */
+      message: string;
+      /** Name */
+      name: string;
+      /**
+       * Step
+       * @description The step it was raised at.
+       */
+      step: number;
+      /**
+       * Time
+       * Format: date-time
+       */
+      time: string;
+      /** Title */
+      title: string;
+      /** What To Do */
+      what_to_do: string;
+    };
+    /**
+     * AlarmsRead
+     * @description A run's alarms.
+     */
+    AlarmsRead: {
+      /**
+       * Items
+       * @description The active ones first, then the newest.
+       */
+      items: components["schemas"]["AlarmRead"][];
+      /** Num Active */
+      num_active: number;
+    };
+    /**
      * ArithmeticTask
      * @description Sums with written-out working; the number after '#' is checked exactly: reward 1 or 0.
      */
@@ -624,6 +709,58 @@ export interface components {
        * @description Id of its Ray job.
        */
       submission_id: string;
+    };
+    /**
+     * AuditConfig
+     * @description Tests of every step's tokens against the trainer's own probabilities, and the limits of the alarms.
+     */
+    AuditConfig: {
+      /**
+       * False Alarm Rate
+       * @description Chance that a whole run of exact sampling raises distribution_drift; the limit of the e-value is 1 over it.
+       * @default 0.01
+       */
+      false_alarm_rate?: number;
+      /**
+       * Max Acceptance Fall Fraction
+       * @description draft_decay is raised where acceptance at the first draft position, smoothed over some steps, is lower than its
+       *     best by more than this share of it.
+       * @default 0.15
+       */
+      max_acceptance_fall_fraction?: number;
+      /**
+       * Max Evidence Tokens Per Step
+       * @description About so many response tokens a step come with what the draft said of them, which finds faults of the acceptance
+       *     rule soonest; 0 tests without.
+       * @default 4096
+       */
+      max_evidence_tokens_per_step?: number;
+      /**
+       * Max Mismatch Growth Ratio
+       * @description So does one whose part above 1 is so many times that of the run's earlier steps: weights that missed a sync.
+       * @default 3
+       */
+      max_mismatch_growth_ratio?: number;
+      /**
+       * Max Mismatch Ratio
+       * @description A token_mult_prob_error above this raises logprob_mismatch.
+       * @default 1.05
+       */
+      max_mismatch_ratio?: number;
+      /**
+       * Max Tokens Per Step
+       * @description About so many response tokens are tested a step, in whole responses spread evenly over it. Twice as many find a
+       *     fault in half as many steps; each needs a row of the vocabulary's width.
+       * @default 16384
+       */
+      max_tokens_per_step?: number;
+      /**
+       * Min Distance
+       * @description Smaller distances from the policy's distribution raise no distribution_drift however certain they are: engine and
+       *     trainer round differently, which in bfloat16 makes about 0.001.
+       * @default 0.005
+       */
+      min_distance?: number;
     };
     /**
      * CheckpointConfig
@@ -831,8 +968,109 @@ export interface components {
       config_sha256: string;
     };
     /**
+     * DraftModelDrafter
+     * @description A small language model of its own, in Hugging Face layout, with the policy's vocabulary.
+     */
+    DraftModelDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "draft_model";
+      /**
+       * @description Draft training during the run.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.01,
+       *       "learning_rate_others": 0.001,
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 5
+       *     }
+       */
+      online?: components["schemas"]["OnlineDraftTraining"];
+      /**
+       * Path
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
+       */
+      path?: string | null;
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_rollouts": 768,
+       *       "num_steps": 120,
+       *       "prompts": "task",
+       *       "unroll_length": 5
+       *     }
+       */
+      pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "hidden_size": 128,
+       *       "intermediate_size": 384,
+       *       "num_attention_heads": 2,
+       *       "num_key_value_heads": 1,
+       *       "num_layers": 1
+       *     }
+       */
+      shape?: components["schemas"]["DraftModelShape"];
+    };
+    /**
+     * DraftModelShape
+     * @description A small Qwen3-type model made from scratch with the policy's vocabulary.
+     */
+    DraftModelShape: {
+      /**
+       * Hidden Size
+       * @description Width of the residual stream.
+       * @default 128
+       */
+      hidden_size?: number;
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       * @default 384
+       */
+      intermediate_size?: number;
+      /**
+       * Num Attention Heads
+       * @description Query heads; hidden_size must divide by twice their number.
+       * @default 2
+       */
+      num_attention_heads?: number;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       * @default 1
+       */
+      num_key_value_heads?: number;
+      /**
+       * Num Layers
+       * @description Transformer layers.
+       * @default 1
+       */
+      num_layers?: number;
+    };
+    /**
      * DraftPretraining
-     * @description Training of the draft head on the starting policy's own rollouts before the first step; its result is cached.
+     * @description Training of the draft on the starting policy's own rollouts before the first step; its result is cached.
      */
     DraftPretraining: {
       /**
@@ -843,13 +1081,13 @@ export interface components {
       batch_size?: number;
       /**
        * Learning Rate Matrices
-       * @description Muon's learning rate for the draft head's matrices.
+       * @description Muon's learning rate for the draft's matrices.
        * @default 0.02
        */
       learning_rate_matrices?: number;
       /**
        * Learning Rate Others
-       * @description AdamW's learning rate for the rest of the draft head.
+       * @description AdamW's learning rate for the rest of the draft.
        * @default 0.002
        */
       learning_rate_others?: number;
@@ -866,23 +1104,44 @@ export interface components {
        */
       num_steps?: number;
       /**
+       * Prompts
+       * @description task: the run's own prompts (in-domain). generic: sums of other sizes, as a draft that was trained elsewhere.
+       * @default task
+       * @enum {string}
+       */
+      prompts?: "task" | "generic";
+      /**
        * Unroll Length
        * @description Draft steps unrolled on the draft's own features in training (training-time test).
-       * @default 3
+       * @default 5
        */
       unroll_length?: number;
     };
     /**
      * Eagle3Drafter
-     * @description EAGLE-3: one decoder layer on fused low, middle and high features of the policy proposes draft_length tokens.
+     * @description EAGLE-3: one decoder layer on fused low, middle and high features of the policy proposes tokens.
      */
     Eagle3Drafter: {
       /**
        * Draft Length
-       * @description Tokens proposed per verification round (k).
-       * @default 3
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
        */
       draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * Draft Vocabulary Size
+       * @description Tokens that the draft can propose: the most frequent ones of its training data, which makes its last product
+       *     cheaper where the vocabulary is large. All of them where not given.
+       */
+      draft_vocabulary_size?: number | null;
       /**
        * @description discriminator enum property added by openapi-typescript
        * @enum {string}
@@ -895,13 +1154,13 @@ export interface components {
        *       "learning_rate_matrices": 0.01,
        *       "learning_rate_others": 0.001,
        *       "num_updates_per_step": 1,
-       *       "unroll_length": 3
+       *       "unroll_length": 5
        *     }
        */
       online?: components["schemas"]["OnlineDraftTraining"];
       /**
        * Path
-       * @description Folder of a trained draft head; without one the head is pretrained on the policy's rollouts.
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
        */
       path?: string | null;
       /**
@@ -912,7 +1171,8 @@ export interface components {
        *       "learning_rate_others": 0.002,
        *       "num_rollouts": 768,
        *       "num_steps": 120,
-       *       "unroll_length": 3
+       *       "prompts": "task",
+       *       "unroll_length": 5
        *     }
        */
       pretraining?: components["schemas"]["DraftPretraining"];
@@ -1117,6 +1377,60 @@ export interface components {
       url: string;
     };
     /**
+     * MtpDrafter
+     * @description Multi-token prediction: one module on the policy's last hidden state, with the policy's embedding and head.
+     */
+    MtpDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "mtp";
+      /**
+       * @description Draft training during the run.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.01,
+       *       "learning_rate_others": 0.001,
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 5
+       *     }
+       */
+      online?: components["schemas"]["OnlineDraftTraining"];
+      /**
+       * Path
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
+       */
+      path?: string | null;
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_rollouts": 768,
+       *       "num_steps": 120,
+       *       "prompts": "task",
+       *       "unroll_length": 5
+       *     }
+       */
+      pretraining?: components["schemas"]["DraftPretraining"];
+    };
+    /**
      * MuonOptimizer
      * @description Muon for the matrices inside the layers, AdamW for embeddings, head and norms.
      */
@@ -1140,6 +1454,43 @@ export interface components {
       learning_rate_others?: number;
     };
     /**
+     * NgramDrafter
+     * @description Prompt lookup: what followed the last occurrence of a sequence's newest tokens in its own prompt and response.
+     */
+    NgramDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "ngram";
+      /**
+       * Max Match Tokens
+       * @description Longest match that is looked for first.
+       * @default 4
+       */
+      max_match_tokens?: number;
+      /**
+       * Min Match Tokens
+       * @description Shortest match that is followed.
+       * @default 2
+       */
+      min_match_tokens?: number;
+    };
+    /**
      * NoDrafter
      * @description Plain autoregressive generation, one token a forward pass.
      */
@@ -1152,7 +1503,7 @@ export interface components {
     };
     /**
      * OnlineDraftTraining
-     * @description Keeps the draft head close to the policy as it moves, on each step's rollouts.
+     * @description Keeps the draft close to the policy as it moves, on each step's rollouts.
      */
     OnlineDraftTraining: {
       /**
@@ -1163,26 +1514,26 @@ export interface components {
       batch_size?: number;
       /**
        * Learning Rate Matrices
-       * @description Muon's learning rate for the draft head's matrices.
+       * @description Muon's learning rate for the draft's matrices.
        * @default 0.01
        */
       learning_rate_matrices?: number;
       /**
        * Learning Rate Others
-       * @description AdamW's learning rate for the rest of the draft head.
+       * @description AdamW's learning rate for the rest of the draft.
        * @default 0.001
        */
       learning_rate_others?: number;
       /**
        * Num Updates Per Step
-       * @description Draft updates a step; 0 freezes the draft head.
+       * @description Draft updates a step; 0 freezes the draft.
        * @default 1
        */
       num_updates_per_step?: number;
       /**
        * Unroll Length
        * @description Draft steps unrolled on the draft's own features in training (training-time test).
-       * @default 3
+       * @default 5
        */
       unroll_length?: number;
     };
@@ -1389,6 +1740,19 @@ export interface components {
      */
     RunConfig: {
       /**
+       * @description Tests that samples follow the policy, and limits of the alarms.
+       * @default {
+       *       "false_alarm_rate": 0.01,
+       *       "max_acceptance_fall_fraction": 0.15,
+       *       "max_evidence_tokens_per_step": 4096,
+       *       "max_mismatch_growth_ratio": 3,
+       *       "max_mismatch_ratio": 1.05,
+       *       "max_tokens_per_step": 16384,
+       *       "min_distance": 0.005
+       *     }
+       */
+      audit?: components["schemas"]["AuditConfig"];
+      /**
        * @description Checkpoints for resuming.
        * @default {
        *       "interval_steps": 10,
@@ -1400,14 +1764,15 @@ export interface components {
        * Drafter
        * @description What proposes tokens for the policy to verify.
        * @default {
-       *       "draft_length": 3,
+       *       "draft_length": 6,
+       *       "draft_length_control": "measured",
        *       "kind": "eagle3",
        *       "online": {
        *         "batch_size": 16,
        *         "learning_rate_matrices": 0.01,
        *         "learning_rate_others": 0.001,
        *         "num_updates_per_step": 1,
-       *         "unroll_length": 3
+       *         "unroll_length": 5
        *       },
        *       "pretraining": {
        *         "batch_size": 16,
@@ -1415,11 +1780,18 @@ export interface components {
        *         "learning_rate_others": 0.002,
        *         "num_rollouts": 768,
        *         "num_steps": 120,
-       *         "unroll_length": 3
+       *         "prompts": "task",
+       *         "unroll_length": 5
        *       }
        *     }
        */
-      drafter?: components["schemas"]["NoDrafter"] | components["schemas"]["Eagle3Drafter"];
+      drafter?:
+        | components["schemas"]["NoDrafter"]
+        | components["schemas"]["Eagle3Drafter"]
+        | components["schemas"]["MtpDrafter"]
+        | components["schemas"]["DraftModelDrafter"]
+        | components["schemas"]["NgramDrafter"]
+        | components["schemas"]["SuffixDrafter"];
       /**
        * @description The algorithm.
        * @default {
@@ -1435,6 +1807,14 @@ export interface components {
        *     }
        */
       grpo?: components["schemas"]["GrpoConfig"];
+      /**
+       * Job
+       * @description grpo: the whole run. draft_training: only train a draft on the starting policy's rollouts, report what share of
+       *     its proposals is accepted, and keep it for other runs.
+       * @default grpo
+       * @enum {string}
+       */
+      job?: "grpo" | "draft_training";
       /**
        * Policy
        * @description The model that learns; it is also the verifier of drafted tokens.
@@ -1467,9 +1847,12 @@ export interface components {
        *       "kind": "torch",
        *       "max_batch_size": 32,
        *       "max_new_tokens": 128,
+       *       "min_p": 0,
        *       "num_engines": 1,
        *       "precision": "bfloat16",
-       *       "temperature": 1
+       *       "temperature": 1,
+       *       "top_k": 0,
+       *       "top_p": 1
        *     }
        */
       rollout?: components["schemas"]["TorchRollout"];
@@ -1659,10 +2042,21 @@ export interface components {
       is_ended: boolean;
       /** Is Stop Requested */
       is_stop_requested: boolean;
+      /**
+       * Job
+       * @description What it does: the whole training, or only that of a draft.
+       * @enum {string}
+       */
+      job: "grpo" | "draft_training";
       /** Labels */
       labels: {
         [key: string]: string;
       };
+      /**
+       * Last Checkpoint Path
+       * @description Its folder, as the cluster's machines see it; for draft training the trained draft.
+       */
+      last_checkpoint_path: string | null;
       /** Last Checkpoint Step */
       last_checkpoint_step: number | null;
       /** Last Heartbeat At */
@@ -1680,7 +2074,15 @@ export interface components {
       name: string;
       /** Notes */
       notes: string;
-      /** Num Steps */
+      /**
+       * Num Active Alarms
+       * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
+       */
+      num_active_alarms: number;
+      /**
+       * Num Steps
+       * @description 0 where the job has no steps, as draft training.
+       */
       num_steps: number;
       /**
        * Stage
@@ -1718,7 +2120,7 @@ export interface components {
     RunSummary: {
       /**
        * Acceptance Length
-       * @description Tokens emitted per verification round.
+       * @description Tokens emitted per verification round; for draft training what is expected of them on held-out responses.
        */
       acceptance_length: number | null;
       /**
@@ -1755,13 +2157,27 @@ export interface components {
       is_ended: boolean;
       /** Is Stop Requested */
       is_stop_requested: boolean;
+      /**
+       * Job
+       * @description What it does: the whole training, or only that of a draft.
+       * @enum {string}
+       */
+      job: "grpo" | "draft_training";
       /** Labels */
       labels: {
         [key: string]: string;
       };
       /** Name */
       name: string;
-      /** Num Steps */
+      /**
+       * Num Active Alarms
+       * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
+       */
+      num_active_alarms: number;
+      /**
+       * Num Steps
+       * @description 0 where the job has no steps, as draft training.
+       */
       num_steps: number;
       /**
        * Reward
@@ -2056,6 +2472,50 @@ export interface components {
      * @enum {string}
      */
     Status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
+    /**
+     * SuffixDrafter
+     * @description Suffix lookup: what most often followed the newest tokens in earlier responses to the same prompt, and in those
+     *     of its group that are being generated. Nothing is trained (DAS, arXiv:2511.13841).
+     */
+    SuffixDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "suffix";
+      /**
+       * Max Match Tokens
+       * @description Longest match that is looked for.
+       * @default 12
+       */
+      max_match_tokens?: number;
+      /**
+       * Max Stored Tokens
+       * @description Tokens of earlier responses that an engine remembers; the prompts not seen for longest are forgotten first.
+       * @default 1000000
+       */
+      max_stored_tokens?: number;
+      /**
+       * Min Match Tokens
+       * @description Shortest match that is followed.
+       * @default 2
+       */
+      min_match_tokens?: number;
+    };
     /** TokenCreate */
     TokenCreate: {
       /**
@@ -2159,6 +2619,12 @@ export interface components {
        */
       max_new_tokens?: number;
       /**
+       * Min P
+       * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
+       * @default 0
+       */
+      min_p?: number;
+      /**
        * Num Engines
        * @description Engines side by side, each in a process of its own with a share of the prompts.
        * @default 1
@@ -2177,6 +2643,18 @@ export interface components {
        * @default 1
        */
       temperature?: number;
+      /**
+       * Top K
+       * @description Samples come from this many most probable tokens; 0 keeps all.
+       * @default 0
+       */
+      top_k?: number;
+      /**
+       * Top P
+       * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
+       * @default 1
+       */
+      top_p?: number;
     };
     /**
      * TorchTrainer
@@ -3080,6 +3558,37 @@ export interface operations {
                 }
               | {
                   /**
+                   * Is Raised
+                   * @description False where the cause has gone.
+                   */
+                  is_raised: boolean;
+                  /**
+                   * Kind
+                   * @default alarm
+                   * @constant
+                   */
+                  kind?: "alarm";
+                  /**
+                   * Message
+                   * @description What was measured, with numbers; the catalogue says what it means and what to do.
+                   */
+                  message: string;
+                  /**
+                   * AlarmName
+                   * @description What is wrong.
+                   * @enum {string}
+                   */
+                  name:
+                    | "distribution_drift"
+                    | "acceptance_collapse"
+                    | "no_speedup"
+                    | "logprob_mismatch"
+                    | "draft_decay";
+                  /** Step */
+                  step: number;
+                }
+              | {
+                  /**
                    * Error
                    * @description What went wrong and how to mend it, in words for the run's owner.
                    */
@@ -3327,19 +3836,30 @@ export interface operations {
            * @example [
            *       {
            *         "config": {
+           *           "audit": {
+           *             "false_alarm_rate": 0.01,
+           *             "max_acceptance_fall_fraction": 0.15,
+           *             "max_evidence_tokens_per_step": 4096,
+           *             "max_mismatch_growth_ratio": 3,
+           *             "max_mismatch_ratio": 1.05,
+           *             "max_tokens_per_step": 16384,
+           *             "min_distance": 0.005
+           *           },
            *           "checkpoint": {
            *             "interval_steps": 10,
            *             "max_kept": 2
            *           },
            *           "drafter": {
            *             "draft_length": 3,
+           *             "draft_length_control": "measured",
+           *             "draft_vocabulary_size": null,
            *             "kind": "eagle3",
            *             "online": {
            *               "batch_size": 16,
            *               "learning_rate_matrices": 0.01,
            *               "learning_rate_others": 0.001,
            *               "num_updates_per_step": 1,
-           *               "unroll_length": 3
+           *               "unroll_length": 5
            *             },
            *             "path": null,
            *             "pretraining": {
@@ -3348,7 +3868,8 @@ export interface operations {
            *               "learning_rate_others": 0.002,
            *               "num_rollouts": 768,
            *               "num_steps": 120,
-           *               "unroll_length": 3
+           *               "prompts": "task",
+           *               "unroll_length": 5
            *             }
            *           },
            *           "grpo": {
@@ -3362,6 +3883,7 @@ export interface operations {
            *             "num_steps": 40,
            *             "num_updates_per_step": 1
            *           },
+           *           "job": "grpo",
            *           "policy": {
            *             "hidden_size": 256,
            *             "intermediate_size": 768,
@@ -3383,9 +3905,12 @@ export interface operations {
            *             "kind": "torch",
            *             "max_batch_size": 32,
            *             "max_new_tokens": 128,
+           *             "min_p": 0,
            *             "num_engines": 1,
            *             "precision": "bfloat16",
-           *             "temperature": 1
+           *             "temperature": 1,
+           *             "top_k": 0,
+           *             "top_p": 1
            *           },
            *           "samples": {
            *             "interval_steps": 5,
@@ -3551,19 +4076,30 @@ export interface operations {
           /**
            * @example {
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -3572,7 +4108,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -3586,6 +4123,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -3607,9 +4145,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -3640,7 +4181,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50"
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8"
            *     }
            */
           "application/json": components["schemas"]["ConfigValidated"];
@@ -3713,10 +4254,12 @@ export interface operations {
            *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *           "is_ended": false,
            *           "is_stop_requested": false,
+           *           "job": "grpo",
            *           "labels": {
            *             "team": "post-training"
            *           },
            *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
            *           "num_steps": 40,
            *           "reward": 0.71,
            *           "stage": "generation",
@@ -3827,19 +4370,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -3848,7 +4402,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -3862,6 +4417,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -3883,9 +4439,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -3916,7 +4475,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -3925,9 +4484,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": false,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -3937,6 +4498,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
@@ -4014,19 +4576,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -4035,7 +4608,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -4049,6 +4623,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -4070,9 +4645,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -4103,7 +4681,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -4112,9 +4690,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": false,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -4124,6 +4704,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
@@ -4213,19 +4794,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -4234,7 +4826,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -4248,6 +4841,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -4269,9 +4863,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -4302,7 +4899,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -4311,9 +4908,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": false,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -4323,6 +4922,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
@@ -4334,6 +4934,76 @@ export interface operations {
            *     }
            */
           "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_alarms: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "attempt": 1,
+           *           "ended_at": null,
+           *           "ended_step": null,
+           *           "ending": null,
+           *           "is_active": true,
+           *           "meaning": "The probe measured that generation with speculation takes longer than without.",
+           *           "message": "Speedup 0.91 (95 % interval 0.88 to 0.94).",
+           *           "name": "no_speedup",
+           *           "step": 10,
+           *           "time": "2030-01-31T12:00:00Z",
+           *           "title": "No speedup",
+           *           "what_to_do": "Set draft_length_control to measured, which switches speculation off where it does not pay, or choose a smaller draft_length."
+           *         }
+           *       ],
+           *       "num_active": 1
+           *     }
+           */
+          "application/json": components["schemas"]["AlarmsRead"];
         };
       };
       /** @description Problem */
@@ -4419,19 +5089,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -4440,7 +5121,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -4454,6 +5136,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -4475,9 +5158,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -4508,7 +5194,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -4517,9 +5203,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": false,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -4529,6 +5217,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
@@ -5162,19 +5851,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -5183,7 +5883,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -5197,6 +5898,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -5218,9 +5920,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -5251,7 +5956,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5260,9 +5965,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": true,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -5272,6 +5979,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
@@ -5352,19 +6060,30 @@ export interface operations {
            *       "cloned_from_id": null,
            *       "cluster": "local",
            *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
            *         "checkpoint": {
            *           "interval_steps": 10,
            *           "max_kept": 2
            *         },
            *         "drafter": {
            *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
            *           "kind": "eagle3",
            *           "online": {
            *             "batch_size": 16,
            *             "learning_rate_matrices": 0.01,
            *             "learning_rate_others": 0.001,
            *             "num_updates_per_step": 1,
-           *             "unroll_length": 3
+           *             "unroll_length": 5
            *           },
            *           "path": null,
            *           "pretraining": {
@@ -5373,7 +6092,8 @@ export interface operations {
            *             "learning_rate_others": 0.002,
            *             "num_rollouts": 768,
            *             "num_steps": 120,
-           *             "unroll_length": 3
+           *             "prompts": "task",
+           *             "unroll_length": 5
            *           }
            *         },
            *         "grpo": {
@@ -5387,6 +6107,7 @@ export interface operations {
            *           "num_steps": 40,
            *           "num_updates_per_step": 1
            *         },
+           *         "job": "grpo",
            *         "policy": {
            *           "hidden_size": 256,
            *           "intermediate_size": 768,
@@ -5408,9 +6129,12 @@ export interface operations {
            *           "kind": "torch",
            *           "max_batch_size": 32,
            *           "max_new_tokens": 128,
+           *           "min_p": 0,
            *           "num_engines": 1,
            *           "precision": "bfloat16",
-           *           "temperature": 1
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
            *         },
            *         "samples": {
            *           "interval_steps": 5,
@@ -5441,7 +6165,7 @@ export interface operations {
            *           "temperature": 1
            *         }
            *       },
-           *       "config_sha256": "c451b405374416234c5976a75f60902834e6d1696f62ef2679222efbfe824c50",
+           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5450,9 +6174,11 @@ export interface operations {
            *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
            *       "is_ended": false,
            *       "is_stop_requested": false,
+           *       "job": "grpo",
            *       "labels": {
            *         "team": "post-training"
            *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
            *       "last_checkpoint_step": 10,
            *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
            *       "latest": {
@@ -5462,6 +6188,7 @@ export interface operations {
            *       "max_attempts": 3,
            *       "name": "eagle3 k=3",
            *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
            *       "num_steps": 40,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,

@@ -5,7 +5,8 @@
 import type { Columns } from "../series/columns.ts";
 
 export interface TraceMeta {
-  series: string;
+  series?: string;
+  last_of?: string[];
   field?: "value" | "min" | "max";
   times_series?: string;
   power?: number;
@@ -36,7 +37,9 @@ export type Lookup = (name: string) => Pick<Columns, "step" | "value" | "min" | 
 
 /** Names of all series that the traces need, each once. */
 export function seriesNames(figure: Figure): string[] {
-  const names = figure.data.flatMap(({ meta }) => (meta ? [meta.series, meta.times_series] : []));
+  const names = figure.data.flatMap(({ meta }) =>
+    meta ? [meta.series, meta.times_series, ...(meta.last_of ?? [])] : [],
+  );
   return [...new Set(names.filter((name) => name !== undefined))];
 }
 
@@ -52,7 +55,8 @@ function bindTrace(trace: Trace, lookup: Lookup): Trace {
 }
 
 function points(meta: TraceMeta, lookup: Lookup): { x: number[]; y: (number | null)[] } {
-  const columns = lookup(meta.series);
+  if (meta.last_of) return lastPoints(meta, meta.last_of, lookup);
+  const columns = lookup(meta.series ?? "");
   const empty = { x: [], y: [] };
   if (!columns) return empty;
   const values = columns[meta.field ?? "value"];
@@ -66,6 +70,12 @@ function points(meta: TraceMeta, lookup: Lookup): { x: number[]; y: (number | nu
     x: kept.map(({ step }) => step),
     y: kept.map(({ step, index }) => transform(meta, values[index] ?? null, others.get(step) ?? null)),
   };
+}
+
+function lastPoints(meta: TraceMeta, names: string[], lookup: Lookup): { x: number[]; y: (number | null)[] } {
+  const lasts = names.map((name) => lookup(name)?.value.findLast((value) => value !== null) ?? null);
+  const kept = lasts.flatMap((value, index) => (value === null ? [] : [{ x: index + 1, value }]));
+  return { x: kept.map(({ x }) => x), y: kept.map(({ value }) => transform(meta, value, 1)) };
 }
 
 /** factor * (value ** power * other) + offset; null for what is missing or not finite. */

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useContext, useMemo, useRef, useState } from "react";
 import { templateQuery } from "../api/queries.ts";
 import { ChartIcon, TableIcon } from "../design/icons.tsx";
 import { ProblemNote } from "../design/states.tsx";
@@ -9,6 +9,7 @@ import { bind, type Figure, hasPoints, seriesNames } from "./binding.ts";
 import { ChartTable } from "./chart-table.tsx";
 import { useInView } from "./in-view.ts";
 import { withoutCrowding } from "./markers.ts";
+import { MarksContext, withMarks } from "./marks.ts";
 import { smoothed } from "./smoothing.ts";
 import { themedLayout, useChartTheme } from "./theme.ts";
 
@@ -81,7 +82,7 @@ function ChartBody({ name, title, series, view, isTable, isInView }: BodyProps) 
   if (template.error) return <ProblemNote error={template.error} onRetry={() => template.refetch()} />;
   if (!figure || !layout) return null;
   if (!hasPoints(figure)) return <p className="chart-empty muted">{emptyWords(figure)}</p>;
-  if (isTable) return <ChartTable figure={figure} xTitle={xTitle ?? "step"} />;
+  if (isTable) return <ChartTable figure={figure} xTitle={xTitle ?? ownXTitle(figure)} />;
   return (
     <Suspense fallback={<p className="chart-empty muted">Fetching the chart library.</p>}>
       <Plot data={figure.data} layout={layout} label={title} />
@@ -101,15 +102,19 @@ function useFigure(
   const names = [...new Set([...listed, ...(template ? seriesNames(template) : [])])];
   const lookup = useSeries(scaleName ? [...names, scaleName] : names, isInView);
   const known = [...names, scaleName ?? ""].map(lookup);
+  const marks = useContext(MarksContext);
   const [shown, setShown] = useState(known);
   if (isInView && !isSame(shown, known)) setShown(known);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the lookup's answers change with what is shown.
   return useMemo(() => {
     if (!template) return null;
     const bound = bind(template, lookup);
-    const placed = scaleName ? onAxis(bound, lookup(scaleName)) : bound;
+    const marked = isMovable
+      ? withMarks(bound, marks, scaleName ? (lookup(scaleName) ?? null) : undefined)
+      : bound;
+    const placed = scaleName ? onAxis(marked, lookup(scaleName)) : marked;
     return withoutCrowding(smoothed(placed, view.smoothing));
-  }, [template, shown, scaleName, view.smoothing]);
+  }, [template, shown, scaleName, view.smoothing, marks]);
 }
 
 /** Whether nothing of what a chart shows has changed, so that it need not be drawn again. */
@@ -120,6 +125,11 @@ function isSame(a: unknown[], b: unknown[]): boolean {
 /** Warm-up and draft training count steps of their own, which have no place among the run's tokens and time. */
 function isOnStepAxis(template: Figure): boolean {
   return !seriesNames(template).some((name) => /^(warm_up|draft_pretraining)\//.test(name));
+}
+
+function ownXTitle(figure: Figure): string {
+  const axis = figure.layout.xaxis as { title?: { text?: string } } | undefined;
+  return axis?.title?.text ?? "step";
 }
 
 function emptyWords(figure: Figure): string {

@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import type { Figure } from "./binding.ts";
+import { ALARM_MARK } from "./marks.ts";
 
 /** The page's colours as plotly.js needs them: resolved, since it paints into SVG attributes. */
 export interface ChartTheme {
@@ -8,6 +9,7 @@ export interface ChartTheme {
   grid: string;
   line: string;
   surface: string;
+  alarm: string;
   font: string;
 }
 
@@ -27,6 +29,7 @@ function readTheme(): ChartTheme {
     grid: resolveColour("--grid"),
     line: resolveColour("--line-strong"),
     surface: resolveColour("--surface"),
+    alarm: resolveColour("--failed"),
     font: getComputedStyle(document.body).fontFamily,
   };
 }
@@ -70,6 +73,7 @@ export function themedLayout(figure: Figure, theme: ChartTheme, xTitle: string |
   return {
     ...layout,
     ...Object.fromEntries(themed),
+    shapes: ((layout.shapes as Part[] | undefined) ?? []).map((shape) => themedShape(shape, theme)),
     title: undefined,
     autosize: true,
     width: undefined,
@@ -83,6 +87,13 @@ export function themedLayout(figure: Figure, theme: ChartTheme, xTitle: string |
     },
     legend: { ...(layout.legend as Part), bgcolor: "rgba(0,0,0,0)", font: { color: theme.muted, size: 12 } },
   };
+}
+
+/** Marks of alarms have the colour of failure; other lines keep their own. */
+function themedShape(shape: Part, theme: ChartTheme): Part {
+  if (shape.name !== ALARM_MARK) return shape;
+  const label = { ...(shape.label as Part), font: { color: theme.alarm, size: 10 } };
+  return { ...shape, line: { ...(shape.line as Part), color: theme.alarm }, label };
 }
 
 function themedAxis(axis: Part, theme: ChartTheme, title: string | null): Part {

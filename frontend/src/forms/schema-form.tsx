@@ -3,7 +3,7 @@ import { Field, FieldRow, fieldId } from "./field.tsx";
 import { type Problems, pointerOf } from "./problems.ts";
 import type { Node, ObjectNode, UnionNode } from "./schema.ts";
 import { type FormState, getAt, kindOf, setAt, switchKind } from "./values.ts";
-import { groupTitleOf, isEssential, kindLabelOf, labelOf } from "./words.ts";
+import { groupTitleOf, isEssential, isPartOfJob, kindLabelOf, labelOf } from "./words.ts";
 
 interface FormProps {
   state: FormState;
@@ -15,16 +15,18 @@ interface FormProps {
 export function SchemaForm({ root, ...form }: FormProps & { root: ObjectNode }) {
   const groups = root.fields.filter((field) => isPart(field));
   const others = root.fields.filter((field) => !isPart(field));
+  const job = getAt(form.state.values, ["job"]);
+  const shown = groups.filter((node) => isPartOfJob(job, node.key) || hasProblem(node, form.problems));
   return (
     <>
-      {groups.map((node) => isPart(node) && <Group key={node.key} node={node} {...form} />)}
       {others.length > 0 && (
         <fieldset className="card group">
           <legend>General</legend>
-          <p className="muted group-help">What belongs to no single part.</p>
+          <p className="muted group-help">What the run does as a whole.</p>
           <Fields fields={others} {...form} />
         </fieldset>
       )}
+      {shown.map((node) => isPart(node) && <Group key={node.key} node={node} {...form} />)}
     </>
   );
 }

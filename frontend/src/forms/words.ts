@@ -1,5 +1,8 @@
 const ACRONYMS: Record<string, string> = { kl: "KL", grpo: "GRPO", gpu: "GPU", adamw: "AdamW" };
 
+/** Names that do not read well word by word. */
+const LABELS: Record<string, string> = { top_p: "Top-p", top_k: "Top-k", min_p: "Min-p" };
+
 const KINDS: Record<string, string> = {
   eagle3: "EAGLE-3",
   adamw: "AdamW",
@@ -11,6 +14,11 @@ const KINDS: Record<string, string> = {
   float32: "float32",
   ngram: "N-gram",
   mtp: "Multi-token prediction",
+  grpo: "GRPO, the whole run",
+  draft_training: "Draft training only",
+  measured: "Measured, round by round",
+  fixed: "Fixed",
+  generic: "Generic",
   vllm: "vLLM",
 };
 
@@ -34,6 +42,8 @@ const UNIT_OF_SUFFIX: Record<string, string> = {
 const UNIT_OF_NAME: Record<string, string> = {
   draft_length: "tokens",
   unroll_length: "tokens",
+  draft_vocabulary_size: "tokens",
+  top_k: "tokens",
 };
 
 /** The unit of a setting's value; a count's is its label already. */
@@ -44,8 +54,9 @@ export function unitOf(key: string): string {
 
 /** "num_prompts_per_step" -> "Prompts per step"; the unit at the end goes where the value is. */
 export function labelOf(key: string): string {
+  if (LABELS[key]) return LABELS[key];
   const words = key.replace(/^num_/, "").split("_");
-  const hasUnit = words.length > 1 && words.at(-1) === unitOf(key) && !key.startsWith("max_");
+  const hasUnit = words.length > 1 && words.at(-1) === unitOf(key) && !/^(max|min)_/.test(key);
   const kept = hasUnit ? words.slice(0, -1) : words;
   const text = kept.map((word) => ACRONYMS[word] ?? word).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -69,6 +80,7 @@ const ESSENTIAL = new Set([
   "rollout/max_new_tokens",
   "rollout/temperature",
   "drafter/draft_length",
+  "drafter/draft_length_control",
   "drafter/path",
   "probe/interval_steps",
   "grpo/num_steps",
@@ -80,8 +92,17 @@ const ESSENTIAL = new Set([
   "validation/interval_steps",
   "checkpoint/interval_steps",
   "samples/interval_steps",
+  "job",
   "seed",
 ]);
+
+/** Parts of the configuration that training a draft alone reads. */
+const PARTS_OF_DRAFT_TRAINING = new Set(["task", "policy", "rollout", "drafter"]);
+
+/** Whether a job reads a part of its configuration. */
+export function isPartOfJob(job: unknown, part: string): boolean {
+  return job !== "draft_training" || PARTS_OF_DRAFT_TRAINING.has(part);
+}
 
 export function isEssential(path: string[]): boolean {
   return ESSENTIAL.has(path.join("/"));

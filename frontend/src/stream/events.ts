@@ -5,6 +5,7 @@ export type RunEvent =
   | { kind: "run"; runId: string; body: Partial<RunState> }
   | { kind: "series"; runId: string; names: string[]; fromStep: number }
   | { kind: "samples"; runId: string; step: number }
+  | { kind: "alarm"; runId: string; step: number }
   | { kind: "log"; runId: string; lastId: number }
   /** History is gone or was never seen: look at everything again. */
   | { kind: "resync" };
@@ -15,6 +16,7 @@ export interface RunState {
   step: number;
   stage_progress_fraction: number | null;
   current_attempt: number;
+  num_active_alarms: number;
 }
 
 /** Reads one event off the wire; null for one that this version does not know. */
@@ -34,7 +36,8 @@ export function readEvent(event: string, data: string): RunEvent | null {
         fromStep: Number(body.from_step ?? body.step),
       };
     case "samples":
-      return { kind: "samples", runId, step: Number(body.step) };
+    case "alarm":
+      return { kind: event, runId, step: Number(body.step) };
     case "log":
       return { kind: "log", runId, lastId: Number(body.last_id) };
     default:

@@ -32,6 +32,33 @@ test("each part of the configuration is a group with its purpose", () => {
   expect(group("GRPO").getByText("The algorithm.")).toBeTruthy();
 });
 
+test("draft training shows the parts that it reads, and any other that has a problem", () => {
+  show({ job: "draft_training" });
+  for (const name of ["Task", "Policy", "Rollout", "Drafter"]) {
+    expect(screen.getByRole("group", { name })).toBeTruthy();
+  }
+  expect(screen.queryByRole("group", { name: "GRPO" })).toBeNull();
+  cleanup();
+  show({ job: "draft_training" }, { "/grpo/num_steps": ["must be at least 1"] });
+  expect(group("GRPO").getByText("Must be at least 1.")).toBeTruthy();
+});
+
+test.each([
+  ["N-gram", ["Min match tokens", "Max match tokens"]],
+  ["Suffix", ["Max stored tokens"]],
+  ["Draft model", ["Path", "Hidden size"]],
+  ["Multi-token prediction", ["Path"]],
+])("the drafter %s has k, its control and settings of its own", (kind, labels) => {
+  show();
+  const drafter = group("Drafter");
+  const choice = drafter.getByLabelText("Kind") as HTMLSelectElement;
+  const option = [...choice.options].find(({ text }) => text === kind);
+  type(choice, option?.value ?? "");
+  for (const label of ["Draft length", "Draft length control", ...labels]) {
+    expect(drafter.getByLabelText(label)).toBeTruthy();
+  }
+});
+
 test("the default is a placeholder; a change can be reset", () => {
   show();
   const field = group("GRPO").getByLabelText("Steps") as HTMLInputElement;

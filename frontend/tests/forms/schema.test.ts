@@ -27,13 +27,20 @@ test("constants, which nobody can choose, are no fields", () => {
 test("a discriminated union knows its variants, its default and what each means", () => {
   const drafter = field(root, "drafter") as UnionNode;
   expect(drafter).toMatchObject({ type: "union", discriminator: "kind", defaultKind: "eagle3" });
-  expect(drafter.variants.map(({ kind }) => kind)).toEqual(["none", "eagle3"]);
+  expect(drafter.variants.map(({ kind }) => kind)).toEqual([
+    "none",
+    "eagle3",
+    "mtp",
+    "draft_model",
+    "ngram",
+    "suffix",
+  ]);
   for (const { help } of drafter.variants) expect(help).not.toBe("");
 });
 
 test("numbers carry their default, limits and help", () => {
   const length = field(field(root, "drafter"), "draft_length") as LeafNode;
-  expect(length).toMatchObject({ type: "integer", defaultValue: 3, limits: "1 to 16" });
+  expect(length).toMatchObject({ type: "integer", defaultValue: 6, limits: "1 to 16" });
   expect(length.path).toEqual(["drafter", "draft_length"]);
   expect(length.help).toMatch(/tokens/i);
 });

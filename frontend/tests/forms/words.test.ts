@@ -10,10 +10,16 @@ test.each([
   ["draft_length", "Draft length", "tokens"],
   ["timeout_s", "Timeout", "s"],
   ["seed", "Seed", ""],
+  ["draft_length_control", "Draft length control", ""],
+  ["top_p", "Top-p", ""],
+  ["top_k", "Top-k", "tokens"],
+  ["max_stored_tokens", "Max stored tokens", "tokens"],
+  ["draft_vocabulary_size", "Draft vocabulary size", "tokens"],
 ])("%s is labelled %s with unit '%s'", (key, label, unit) => {
   expect([labelOf(key), unitOf(key)]).toEqual([label, unit]);
 });
 
 test("kinds are named as people name them", () => {
   expect([kindLabelOf("eagle3"), kindLabelOf("suffix")]).toEqual(["EAGLE-3", "Suffix"]);
+  expect([kindLabelOf("mtp"), kindLabelOf("draft_model")]).toEqual(["Multi-token prediction", "Draft model"]);
 });

@@ -74,6 +74,16 @@ def test_the_list_marks_alarms_and_jobs_without_steps(run_body: dict[str, Any]) 
     assert "draft training" in text
 
 
+def test_draft_training_shows_what_the_draft_is_worth_and_where_it_lies(run_body: dict[str, Any]) -> None:
+    area = "draft_pretraining/held_out_acceptance"
+    latest = {f"{area}_length_tokens": 2.75, f"{area}_position_1_fraction": 0.8, f"{area}_position_2_fraction": 0.6}
+    changes = {"job": "draft_training", "num_steps": 0, "latest": latest, "last_checkpoint_path": "/d/[1]"}
+    text = _text(output.run_table(Run.model_validate(run_body | changes)))
+    assert "Reward" not in text
+    for part in ("2.75", "80 %, 60 % by position", "/d/[1]", "draft training, now generation"):
+        assert part in text
+
+
 def test_log_lines_cannot_drive_the_terminal() -> None:
     line = LogLine.model_validate(
         {

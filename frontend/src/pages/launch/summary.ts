@@ -18,10 +18,19 @@ function policy(at: Reader): string {
 
 function drafter(at: Reader): string {
   const kind = String(at("drafter/kind"));
-  return kind === "none" ? "no speculation" : `${kindLabelOf(kind)}, k = ${at("drafter/draft_length")}`;
+  if (kind === "none") return "no speculation";
+  const k = at("drafter/draft_length");
+  const isMeasured = at("drafter/draft_length_control") === "measured";
+  return `${kindLabelOf(kind)}, ${isMeasured ? `k up to ${k}, measured` : `k = ${k}`}`;
 }
 
 function work(at: Reader): string {
+  if (at("job") === "draft_training") {
+    const [rollouts, steps] = ["num_rollouts", "num_steps"].map((name) =>
+      Number(at(`drafter/pretraining/${name}`)),
+    );
+    return `draft training on ${formatCount(rollouts ?? 0)} rollouts, ${formatCount(steps ?? 0)} steps`;
+  }
   const [steps, prompts, each] = ["num_steps", "num_prompts_per_step", "num_generations_per_prompt"].map(
     (name) => Number(at(`grpo/${name}`)),
   );

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
-import type { Schemas } from "../../api/client.ts";
+import type { RunRead, Schemas } from "../../api/client.ts";
 import { figuresQuery } from "../../api/queries.ts";
 import { AXES, type AxisKind } from "../../charts/axis.ts";
 import { Chart, type ChartView } from "../../charts/chart.tsx";
@@ -9,19 +9,22 @@ import { useSeriesError } from "../../series/use-series.ts";
 
 type FigureRead = Schemas["FigureRead"];
 
-/** What moves during set-up stands first until training begins. */
+/** What moves during set-up stands first until training begins; draft training is nothing else. */
 const SET_UP_GROUP = "Set-up";
 
-export function ChartsTab({ isSettingUp }: { isSettingUp: boolean }) {
+export function ChartsTab({ run }: { run: Pick<RunRead, "job" | "step" | "is_ended"> }) {
   const figures = useQuery(figuresQuery);
+  const isSettingUp = run.step === 0 && !run.is_ended;
+  const isSetUpOnly = run.job === "draft_training";
   const [view, setView] = useView();
   if (figures.error) return <ProblemNote error={figures.error} onRetry={() => figures.refetch()} />;
   if (!figures.data) return <Waiting>Fetching the list of charts.</Waiting>;
+  const shown = figures.data.figures.filter(({ group }) => !isSetUpOnly || group === SET_UP_GROUP);
   return (
     <>
-      <ViewBar view={view} onChange={setView} />
+      <ViewBar view={view} hasAxes={!isSetUpOnly} onChange={setView} />
       <SeriesNote />
-      {grouped(figures.data.figures, isSettingUp ? SET_UP_GROUP : null).map(({ group, items }) => (
+      {grouped(shown, isSettingUp ? SET_UP_GROUP : null).map(({ group, items }) => (
         <section key={group} className="chart-group">
           <h2>{group}</h2>
           <div className="charts">
@@ -79,22 +82,31 @@ function useView(): [ChartView, (view: ChartView) => void] {
   return [view, change];
 }
 
-function ViewBar({ view, onChange }: { view: ChartView; onChange: (view: ChartView) => void }) {
+interface ViewBarProps {
+  view: ChartView;
+  /** Charts of the set-up count steps of their own and stay on them. */
+  hasAxes: boolean;
+  onChange: (view: ChartView) => void;
+}
+
+function ViewBar({ view, hasAxes, onChange }: ViewBarProps) {
   return (
     <div className="view-bar">
-      <fieldset className="segments">
-        <legend>Horizontal axis</legend>
-        {(Object.keys(AXES) as AxisKind[]).map((axis) => (
-          <button
-            key={axis}
-            type="button"
-            aria-pressed={axis === view.axis}
-            onClick={() => onChange({ ...view, axis })}
-          >
-            {AXES[axis].label}
-          </button>
-        ))}
-      </fieldset>
+      {hasAxes && (
+        <fieldset className="segments">
+          <legend>Horizontal axis</legend>
+          {(Object.keys(AXES) as AxisKind[]).map((axis) => (
+            <button
+              key={axis}
+              type="button"
+              aria-pressed={axis === view.axis}
+              onClick={() => onChange({ ...view, axis })}
+            >
+              {AXES[axis].label}
+            </button>
+          ))}
+        </fieldset>
+      )}
       <label className="smoothing">
         Smoothing
         <input

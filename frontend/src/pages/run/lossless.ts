@@ -1,4 +1,5 @@
-import type { Columns } from "../../series/columns.ts";
+import { type Columns, lastStep, latestValue } from "../../series/columns.ts";
+import type { Alarm } from "./alarms/use-alarms.ts";
 
 export interface Verdict {
   state: "lossless" | "drift" | "unmeasured";
@@ -14,7 +15,25 @@ export const MIN_DRIFT_DISTANCE = 0.01;
 export const FALSE_ALARM_RATE = 0.01;
 
 /**
- * Whether the samples followed the policy so far. A step counts as drift when its distance has both an effect size and
+ * The audit's own verdict: drift from the first step at which it raised the alarm, even where it has cleared it since,
+ * for the policy was trained on those samples. Null for a run without a sequential test and without an alarm.
+ */
+export function judgeByAlarms(
+  alarms: Pick<Alarm, "name" | "ending" | "step">[],
+  distance: Columns | undefined,
+  evidence: Columns | undefined,
+): Verdict | null {
+  const drifts = alarms.filter(({ name, ending }) => name === "distribution_drift" && ending !== "undone");
+  const latest = latestValue(distance) ?? 0;
+  if (drifts.length > 0) {
+    return { state: "drift", step: Math.min(...drifts.map(({ step }) => step)), distance: latest };
+  }
+  if (latestValue(evidence) === null) return null;
+  return { state: "lossless", step: distance ? lastStep(distance) : 0, distance: latest };
+}
+
+/**
+ * Of runs from before the sequential test: whether the samples followed the policy so far. A step counts as drift when its distance has both an effect size and
  * a p-value below the false-alarm rate divided by the number of steps tested (Bonferroni).
  */
 export function judge(distance: Columns | undefined, pValue: Columns | undefined): Verdict {

@@ -1,13 +1,18 @@
+import { useMemo } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import type { RunRead } from "../../api/client.ts";
 import { ApiProblem } from "../../api/problem.ts";
+import { MarksContext } from "../../charts/marks.ts";
 import { usePageTitle } from "../../design/page.tsx";
 import { Empty, ProblemNote, Waiting } from "../../design/states.tsx";
 import { TabPanel, Tabs } from "../../design/tabs.tsx";
 import { SeriesContext, useSeriesStore } from "../../series/use-series.ts";
+import { Alarms } from "./alarms/alarms.tsx";
+import { AlarmsContext, marksOf, useAlarms } from "./alarms/use-alarms.ts";
 import { AttemptsTab } from "./attempts-tab.tsx";
 import { ChartsTab } from "./charts-tab.tsx";
 import { ConfigTab } from "./config/config-tab.tsx";
+import { DraftFigures } from "./draft-figures.tsx";
 import { RunHeader } from "./header.tsx";
 import { KeyFigures } from "./key-figures.tsx";
 import { LogTab } from "./log/log-tab.tsx";
@@ -43,10 +48,17 @@ const TABS = [
   { id: "attempts", name: "Attempts" },
 ];
 
+/** Draft training has no steps, so no rollouts are stored. */
+const TABS_OF_DRAFT_TRAINING = TABS.filter(({ id }) => id !== "samples");
+
 function RunView({ run }: { run: RunRead }) {
   const store = useSeriesStore(run.id, run.current_attempt);
+  const alarms = useAlarms(run);
+  const marks = useMemo(() => marksOf(alarms), [alarms]);
   const [params, setParams] = useSearchParams();
-  const tab = TABS.find(({ id }) => id === params.get("tab"))?.id ?? "charts";
+  const isDraftTraining = run.job === "draft_training";
+  const tabs = isDraftTraining ? TABS_OF_DRAFT_TRAINING : TABS;
+  const tab = tabs.find(({ id }) => id === params.get("tab"))?.id ?? "charts";
   const openTab = (id: string) => {
     const next = new URLSearchParams(params);
     if (id === "charts") next.delete("tab");
@@ -55,19 +67,24 @@ function RunView({ run }: { run: RunRead }) {
   };
   return (
     <SeriesContext value={store}>
-      <div className="page">
-        <RunHeader run={run} />
-        <KeyFigures run={run} />
-        <StageStrip />
-        <Tabs tabs={TABS} open={tab} onOpen={openTab} label="Parts of the run" />
-        <TabPanel id={tab}>
-          {tab === "charts" && <ChartsTab isSettingUp={run.step === 0 && !run.is_ended} />}
-          {tab === "samples" && <SamplesTab run={run} />}
-          {tab === "log" && <LogTab run={run} />}
-          {tab === "config" && <ConfigTab run={run} />}
-          {tab === "attempts" && <AttemptsTab run={run} />}
-        </TabPanel>
-      </div>
+      <AlarmsContext value={alarms}>
+        <MarksContext value={marks}>
+          <div className="page">
+            <RunHeader run={run} />
+            <Alarms isEnded={run.is_ended} />
+            {isDraftTraining ? <DraftFigures run={run} /> : <KeyFigures run={run} />}
+            {!isDraftTraining && <StageStrip />}
+            <Tabs tabs={tabs} open={tab} onOpen={openTab} label="Parts of the run" />
+            <TabPanel id={tab}>
+              {tab === "charts" && <ChartsTab run={run} />}
+              {tab === "samples" && <SamplesTab run={run} />}
+              {tab === "log" && <LogTab run={run} />}
+              {tab === "config" && <ConfigTab run={run} />}
+              {tab === "attempts" && <AttemptsTab run={run} />}
+            </TabPanel>
+          </div>
+        </MarksContext>
+      </AlarmsContext>
     </SeriesContext>
   );
 }

@@ -1,8 +1,9 @@
 import { Link } from "react-router";
 import type { RunSummary } from "../../api/client.ts";
+import { LostIcon } from "../../design/icons.tsx";
 import { StatusBadge } from "../../design/status.tsx";
 import { RelativeTime } from "../../design/time.tsx";
-import { formatNumber } from "../../format/number.ts";
+import { formatNumber, plural } from "../../format/number.ts";
 import { RunProgress } from "../run/progress.tsx";
 
 /** The runs as a table; on a phone each row becomes a card. */
@@ -44,6 +45,7 @@ function RunRow({ run }: { run: RunSummary }) {
       </th>
       <td className="run-status" title={run.status_reason}>
         <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+        <AlarmBadge count={run.num_active_alarms} />
       </td>
       <td className="run-progress">
         <RunProgress run={run} />
@@ -61,6 +63,16 @@ function RunRow({ run }: { run: RunSummary }) {
         {run.started_at ? <RelativeTime time={run.started_at} /> : <span className="muted">not started</span>}
       </td>
     </tr>
+  );
+}
+
+function AlarmBadge({ count }: { count: number }) {
+  if (count === 0) return null;
+  return (
+    <span className="badge tone-failed" title="Something is wrong: the run's page says what to do">
+      <LostIcon />
+      {plural(count, "alarm")}
+    </span>
   );
 }
 

@@ -382,7 +382,9 @@ def test_draft_training_has_no_steps_and_ends_with_where_the_draft_lies(client, 
         service.record_started(session, run["id"], 1, None)
         service.record_checkpoint(session, run["id"], 1, 0, "/drafts/1")
         service.record_finished(session, run["id"], 1, "succeeded", is_retryable=False, error=None)
+    add_series(database, run["id"], draft_pretraining__held_out_acceptance_length_tokens=[(120, 1, 2.75)])
     ended = client.get(f"/api/v1/runs/{run['id']}").json()
     assert (ended["status_reason"], ended["last_checkpoint_path"]) == ("The draft is trained.", "/drafts/1")
     (listed,) = client.get("/api/v1/runs").json()["items"]
     assert (listed["job"], listed["num_steps"], listed["num_active_alarms"]) == ("draft_training", 0, 0)
+    assert (listed["acceptance_length"], listed["reward"]) == (2.75, None)

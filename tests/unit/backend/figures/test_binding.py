@@ -30,4 +30,5 @@ def test_an_overflow_becomes_null() -> None:
 
 def test_series_names_lists_each_once_in_order() -> None:
     data = [{"meta": {"series": "b", "times_series": "c"}}, {}, {"meta": {"series": "a"}}, {"meta": {"series": "b"}}]
-    assert series_names({"data": data}) == ["b", "c", "a"]
+    data.append({"meta": {"last_of": ["d", "a"]}})
+    assert series_names({"data": data}) == ["b", "c", "a", "d"]

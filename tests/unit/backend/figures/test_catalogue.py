@@ -15,7 +15,13 @@ from contract.telemetry.stages import STEP_STAGES
 NAMES = {
     *("reward", "acceptance_length", "acceptance_positions", "step_time", "speedup", "response_length"),
     *("policy_health_kl", "policy_health_entropy", "clip_fraction", "grad_norm", "mismatch", "losslessness"),
-    *("draft_loss", "warm_up"),
+    *("draft_loss", "warm_up", "draft_length", "speculated_rounds", "round_time", "evidence", "acceptance_test"),
+    *("draft_pretraining", "held_out_acceptance"),
+}
+SET_UP_AXES = {
+    "warm_up": {"warm_up_step", "draft_pretraining_step"},
+    "draft_pretraining": {"draft_pretraining_step"},
+    "held_out_acceptance": {"draft_pretraining_step"},
 }
 
 
@@ -31,7 +37,7 @@ def test_traces_show_declared_series_of_one_axis(name: str) -> None:
     figure = next(figure for figure in service.list_figures().figures if figure.name == name)
     assert figure.series
     axes = {METRICS[series].axis for series in figure.series}
-    assert axes == ({"warm_up_step", "draft_pretraining_step"} if name == "warm_up" else {"step"})
+    assert axes == SET_UP_AXES.get(name, {"step"})
 
 
 @pytest.mark.parametrize("name", CHARTS)
