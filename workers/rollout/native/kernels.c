@@ -80,14 +80,15 @@ static inline vf reciprocal(vf x) /* divisions of whole vectors are slow */
 #endif
 }
 
-/* exp(x) for x <= 88, to about 2 units in the last place: 2^n times a polynomial of the rest; 1e-38 below -87.5. */
+/* exp(x) to about 2 units in the last place, x held within -87 .. 87: 2^n times a polynomial of the rest. */
 static inline vf exp_vf(vf x)
 {
 #ifdef __AVX512F__
-    x = (vf)_mm512_max_ps((__m512)x, (__m512)splat(-87.5f)); /* NaN becomes 0 */
+    x = (vf)_mm512_min_ps(_mm512_max_ps((__m512)x, (__m512)splat(-87.0f)), (__m512)splat(87.0f));
     vf n = (vf)_mm512_roundscale_ps((__m512)(x * 1.44269504f), 0);
 #else
-    x = choose(x > -87.5f, x, splat(-87.5f));
+    x = choose(x > -87.0f, x, splat(-87.0f));
+    x = choose(x < 87.0f, x, splat(87.0f));
     vf n = x * 1.44269504f;
     n = __builtin_convertvector(__builtin_convertvector(n + choose(n < 0.0f, splat(-0.5f), splat(0.5f)), vi), vf);
 #endif

@@ -7,6 +7,9 @@ import torch
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.qwen3 import Qwen3Policy
+from workers.rollout.drafters.drafter import Drafting
+from workers.rollout.drafters.eagle3 import Eagle3Drafter
+from workers.rollout.packed_weights import PackedDraft
 from workers.rollout.torch_engine import TorchRolloutEngine
 
 EOS = 0
@@ -19,13 +22,20 @@ class Models:
     policy: Qwen3Policy
     head: Eagle3Head
 
-    def engine(self, *, max_batch_size=8, draft_length=3, precision="float32", eos=EOS) -> TorchRolloutEngine:
-        engine = TorchRolloutEngine(
-            self.policy.config, eos, max_batch_size, precision, self.head.config, draft_length=draft_length
-        )
+    def engine(
+        self, *, max_batch_size=8, draft_length=3, precision="float32", eos=EOS, is_controlled=False
+    ) -> TorchRolloutEngine:
+        drafting = self.drafting(draft_length, is_controlled)
+        engine = TorchRolloutEngine(self.policy.config, eos, max_batch_size, precision, drafting)
         engine.update_policy(self.policy.state_dict())
         engine.update_draft(self.head.state_dict())
         return engine
+
+    def drafting(self, draft_length=3, is_controlled=False) -> Drafting:
+        def build(policy, state):
+            return Eagle3Drafter(PackedDraft.pack(state, self.head.config, policy.dtype), policy)
+
+        return Drafting(build, has_weights=True, draft_length=draft_length, is_controlled=is_controlled)
 
 
 @pytest.fixture(scope="session")

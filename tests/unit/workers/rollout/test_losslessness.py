@@ -123,7 +123,7 @@ def test_the_draft_is_neither_always_right_nor_always_wrong(tiny):
     assert 0.1 < counters.num_accepted_tokens / counters.num_draft_tokens < 0.9
 
 
-def accept_always(drafted, q, p, rng):
+def accept_always(drafted, q, p, rng, *_):
     return Verdict(torch.full((len(drafted),), drafted.shape[1]), draw(p[:, -1], rng))
 
 
@@ -139,7 +139,7 @@ def test_corrections_drawn_from_the_policy_are_rejected(tiny, monkeypatch):
 
 def test_a_draft_that_lies_about_its_probabilities_is_rejected(tiny, monkeypatch):
     honest = acceptance.verify
-    monkeypatch.setattr(generation, "verify", lambda drafted, q, p, rng: honest(drafted, q.roll(1, -1), p, rng))
+    monkeypatch.setattr(generation, "verify", lambda drafted, q, p, rng, *_: honest(drafted, q.roll(1, -1), p, rng))
     assert p_value(tiny) < BEYOND_DOUBT
 
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_generated_is_refused_by_name(models):
         ([[1]], 0, SAMPLED, (), "num_samples = 0"),
         ([[1]], 1, SamplingParams(1.0, 0, 0), (), "max_new_tokens = 0"),
         ([[1]], 1, SamplingParams(-1.0, 4, 0), (), "temperature = -1.0"),
-        ([[1]], 2, SAMPLED, (2,), "record_rounds_of has 2: must be below 2"),
+        ([[1]], 2, SAMPLED, (2,), "record_rounds_of or evidence_of has 2: must be below 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             engine.generate(prompts, num_samples, params, record_rounds_of=record)
@@ -144,8 +144,8 @@ def test_what_cannot_be_generated_is_refused_by_name(models):
 def test_missing_weights_and_drafts_are_named(models):
     config = models.policy.config
     with pytest.raises(ValueError, match="draft_length = 0: must be between 1 and 16"):
-        TorchRolloutEngine(config, 0, 4, "float32", models.head.config, draft_length=0)
-    engine = TorchRolloutEngine(config, 0, 4, "float32", models.head.config, draft_length=2)
+        TorchRolloutEngine(config, 0, 4, "float32", models.drafting(draft_length=0))
+    engine = TorchRolloutEngine(config, 0, 4, "float32", models.drafting(draft_length=2))
     with pytest.raises(RuntimeError, match=r"call update_policy\(\)"):
         engine.generate([[1]], 1, SAMPLED)
     engine.update_policy(models.policy.state_dict())
@@ -153,7 +153,7 @@ def test_missing_weights_and_drafts_are_named(models):
         engine.generate([[1]], 1, SAMPLED)
     assert engine.generate([[1]], 1, SAMPLED, speculate=False).counters.acceptance_length is None
     plain = TorchRolloutEngine(config, 0, 4, "float32")
-    with pytest.raises(ValueError, match="no draft head"):
+    with pytest.raises(ValueError, match="drafter has no weights"):
         plain.update_draft(models.head.state_dict())
     plain.update_policy(models.policy.state_dict())
     assert plain.generate([[1]], 1, SAMPLED).counters.num_drafts == 0

@@ -1,0 +1,139 @@
+"""The compiled kernels against the same operations in PyTorch. Wherever the tests run, a C compiler is expected."""
+
+import pytest
+import torch
+
+from workers.model.config import ModelConfig
+from workers.rollout.native.library import load
+from workers.rollout.native.operations import NativeOperations
+from workers.rollout.torch_operations import TorchOperations
+
+EPS = 1e-6
+BFLOAT16_STEP = 2**-8
+
+
+def config(heads=4, key_heads=2, head_dim=64):
+    return ModelConfig(
+        vocab_size=50,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=1,
+        num_attention_heads=heads,
+        num_key_value_heads=key_heads,
+        head_dim=head_dim,
+        max_position_embeddings=256,
+    )
+
+
+@pytest.fixture(scope="module")
+def native():
+    library = load()
+    assert library is not None, "no C compiler, or kernels.c does not compile"
+    return NativeOperations(library, EPS)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return TorchOperations(EPS, torch.float32, torch.device("cpu"))
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
+
+
+def close(actual, expected):
+    torch.testing.assert_close(actual.float(), expected.float(), rtol=2 * BFLOAT16_STEP, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (5, 7)])
+def test_residual_and_norm(native, reference, shape):
+    x, delta = random(*shape, 64).float(), random(*shape, 64, seed=1)
+    features, expected_x = torch.zeros(*shape, 128, dtype=torch.bfloat16), x.clone()
+    normed = native.add_norm(x, delta, features[..., 64:])
+    expected = reference.add_norm(expected_x, delta.float())
+    torch.testing.assert_close(x, expected_x)
+    close(normed, expected)
+    assert torch.equal(features[..., 64:], x.bfloat16())
+    assert features[..., :64].count_nonzero() == 0
+    close(native.add_norm(x, None), expected)
+
+
+def test_gated_unit(native, reference):
+    gate_up = torch.cat([torch.linspace(-100, 100, 96), torch.ones(96)]).bfloat16().expand(5, -1).contiguous()
+    close(native.silu_mul(gate_up), reference.silu_mul(gate_up.float()))
+
+
+@pytest.mark.parametrize("num_tokens", [1, 2, 3, 5, 8, 40])
+@pytest.mark.parametrize("shape", [(4, 2, 64), (3, 3, 32), (8, 1, 32), (2, 2, 128)])
+def test_attention_over_what_was_written_before(native, reference, shape, num_tokens):
+    """Rows of unlike lengths, grown piece by piece; a stale key behind a row's end must not be seen."""
+    shape_config = config(*shape)
+    heads, key_heads, head_dim = shape
+    width = (heads + 2 * key_heads) * head_dim
+    norm = torch.rand(heads + key_heads, head_dim, generator=torch.Generator().manual_seed(2)) + 0.5
+    norm[:heads] *= head_dim**-0.5
+    caches = [o.allocate_cache(shape_config, 1, 3, 90, is_verified=True) for o in (native, reference)]
+    start = torch.tensor([0, 5, 17])
+    for seed, num_new in enumerate([17, num_tokens, num_tokens]):
+        qkv = random(3, num_new, width, seed=seed)
+        begin = torch.zeros_like(start) if seed == 0 else start
+        results = [
+            cache.attend(0, part, norm, cache.place(begin, num_new, 17 + num_new))
+            for cache, part in zip(caches, (qkv, qkv.float()), strict=True)
+        ]
+        close(*results)
+    small = (0.3 * qkv[:, :1].float()).bfloat16()
+    close(
+        *(
+            c.attend(0, part, None, c.place(start, 1, 18))
+            for c, part in zip(caches, (small, small.float()), strict=True)
+        )
+    )
+
+
+def test_rows_are_copied_and_moved_whole(native):
+    source, target = (native.allocate_cache(config(), 2, 3, 40, is_verified=True) for _ in range(2))
+    qkv = random(3, 30, 8 * 64)
+    source.write(1, qkv, None, source.place(torch.zeros(3, dtype=torch.int64), 30, 30))
+    target.copy_rows(torch.tensor([2, 0]), source, torch.tensor([0, 1]), 30)
+    target.move_row(2, 1)
+    start = torch.tensor([30, 30])
+    new = random(2, 1, 8 * 64, seed=1)
+    expected = source.attend(1, new, None, source.place(start, 1, 31))
+    moved = torch.cat([new[1:], new[:1]])
+    assert torch.equal(target.attend(1, moved, None, target.place(start, 1, 31)), expected.flip(0))
+
+
+def test_positions_beyond_the_cache_are_refused(native):
+    cache = native.allocate_cache(config(), 1, 1, 40, is_verified=True)
+    with pytest.raises(ValueError, match="room for 48 positions"):
+        cache.place(torch.zeros(1, dtype=torch.int64), 1, 49)
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 48, 50])
+@pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
+def test_probabilities(native, reference, size, temperature):
+    logits = 5 * random(4, 3, size)
+    torch.testing.assert_close(native.softmax(logits, temperature), reference.softmax(logits, temperature))
+
+
+def test_the_first_of_equal_logits_is_the_largest(native):
+    logits = torch.zeros(1, 48).bfloat16()
+    logits[0, [7, 40]] = 3
+    assert native.softmax(logits, 0.0).argmax().item() == 7
+
+
+def test_draws_follow_the_weights_and_the_seed(native):
+    weights = torch.tensor([0.0, 3.0, 0.0, 1.0, 6.0, 0.0]).expand(30_000, -1)
+    drawn = native.draw(weights, torch.Generator().manual_seed(0))
+    shares = torch.bincount(drawn, minlength=6) / 30_000
+    assert shares.tolist() == pytest.approx([0, 0.3, 0, 0.1, 0.6, 0], abs=0.012)  # four standard errors
+    assert torch.equal(drawn, native.draw(weights, torch.Generator().manual_seed(0)))
+    assert not torch.equal(drawn, native.draw(weights, torch.Generator().manual_seed(1)))
+
+
+def test_what_the_kernels_do_not_fit_is_left_to_pytorch():
+    cpu = torch.device("cpu")
+    assert NativeOperations.find(config(), torch.bfloat16, cpu) is not None
+    assert NativeOperations.find(config(), torch.float32, cpu) is None
+    assert NativeOperations.find(config(head_dim=8), torch.bfloat16, cpu) is None
