@@ -311,9 +311,9 @@ def _declare_audit() -> Iterator[Metric]:
             "loop",
         )
     yield Metric(
-        "lossless/drift_distance",
+        "lossless/run_ks_distance",
         "1",
-        "Largest distance over the stretch of latest steps that speaks most against exact sampling.",
+        "Kolmogorov-Smirnov distance of all steps so far together, in 32 bins; begins anew where a drift is over.",
         "last",
         "loop",
     )

@@ -104,7 +104,7 @@ class Losslessness:
         metrics = {
             "lossless/num_excluded_tokens": float(seen.num_excluded),
             "lossless/log10_e_value": _log10_mean(list(log_e.values())),
-            "lossless/drift_distance": self.drift(0.0).distance,
+            "lossless/run_ks_distance": binned_distance(self._tests["pit"].statistics()[0]).item(),
         }
         if len(seen.pit_N):
             metrics |= _ks_metrics("ks", "num_tokens", seen.pit_N)
@@ -115,16 +115,15 @@ class Losslessness:
                 metrics[f"lossless/{name}_log10_e_value"] = log_e[name] / math.log(10)
         return metrics
 
-    def drift(self, min_distance: float | None = None) -> Drift:
-        """Evidence of the stretches of latest steps at min_distance at least, the configured one where not given.
+    def drift(self) -> Drift:
+        """Evidence of the stretches of latest steps that are at min_distance or farther.
 
         Its e-value is at most that of the run, so a limit on it raises no more false alarms.
         """
-        least = self._min_distance if min_distance is None else min_distance
         capitals, found = [], Drift(-math.inf, "pit", 0.0, 0)
         for name, test in self._tests.items():
             distance_J = _KINDS[name].distance(test.statistics())
-            capital_J = test.log_capitals().masked_fill(distance_J < least, -math.inf)
+            capital_J = test.log_capitals().masked_fill(distance_J < self._min_distance, -math.inf)
             capitals.append(capital_J.logsumexp(0).item())
             if capitals[-1] > found.log10_e_value:
                 at = int(capital_J.argmax())

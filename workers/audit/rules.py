@@ -16,7 +16,7 @@ _RECOVERED_LENGTH = 1.05
 _MIN_DRAFTS = 30
 """Rounds from which an acceptance length of 1 is no accident."""
 
-_MISMATCH_FLOOR = 0.002
+_MISMATCH_FLOOR = 0.001
 """Part of token_mult_prob_error above 1 that growth is measured from: float32 on both sides stays far below."""
 _NUM_REMEMBERED_STEPS = 20
 

@@ -54,9 +54,9 @@ def test_mismatch_that_grows_is_wrong_long_before_the_fixed_limit():
 
 
 def test_in_float32_the_limit_has_a_floor():
-    verdicts, rule = mismatch(1.000001, 1.0008, 1.0019, 1.0021)
+    verdicts, rule = mismatch(1.000001, 1.0004, 1.0009, 1.0011)
     assert verdicts == [False, False, None, True]
-    assert rule.limit() == pytest.approx(0.002)
+    assert rule.limit() == pytest.approx(0.001)
 
 
 def test_mismatch_remembers_the_latest_steps():
