@@ -1,0 +1,60 @@
+"""What a suffix drafter remembers of each prompt, within a bound."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workers.rollout.drafters.suffix_index import ROOT, SuffixIndex
+
+
+@dataclass(slots=True)
+class Remembered:
+    """Responses to one prompt."""
+
+    prompt: tuple[int, ...]
+    index: SuffixIndex
+    """Of prompt and responses, so that a response's first tokens are found by the prompt before them."""
+    beginning: int
+    """State of the index in which responses begin."""
+    num_tokens: int
+    """Of the prompt and of complete responses."""
+
+
+class SuffixMemory:
+    """Indices by prompt; the prompts not seen for longest are forgotten first."""
+
+    def __init__(self, max_stored_tokens: int) -> None:
+        self.max_stored_tokens = max_stored_tokens
+        self.num_stored_tokens = 0
+        self._by_prompt: dict[tuple[int, ...], Remembered] = {}
+        """The prompt seen last is the last."""
+
+    def of(self, token_ids: Sequence[int]) -> Remembered:
+        """What is known of a prompt, which is seen again by this."""
+        prompt = tuple(token_ids)
+        found = self._by_prompt.pop(prompt, None)
+        if found is None:
+            found = _begin(prompt)
+            self.num_stored_tokens += found.num_tokens
+        self._by_prompt[prompt] = found
+        self._forget()
+        return found
+
+    def keep(self, remembered: Remembered, num_tokens: int) -> None:
+        """A response of so many tokens is complete. What was forgotten while it was in progress stays forgotten."""
+        if self._by_prompt.get(remembered.prompt) is remembered:
+            remembered.num_tokens += num_tokens
+            self.num_stored_tokens += num_tokens
+            self._forget()
+
+    def _forget(self) -> None:
+        """Down to the bound. The prompt seen last goes too where it alone is too much; rows at work keep their own."""
+        while self.num_stored_tokens > self.max_stored_tokens:
+            oldest = next(iter(self._by_prompt))
+            self.num_stored_tokens -= self._by_prompt.pop(oldest).num_tokens
+
+
+def _begin(prompt: tuple[int, ...]) -> Remembered:
+    index, state = SuffixIndex(), ROOT
+    for token_id in prompt:
+        state = index.extend(state, token_id)
+    return Remembered(prompt, index, state, len(prompt))
