@@ -5,7 +5,7 @@
  * computes. bfloat16 is kept as its 16 bits; every sum is taken in float.
  *
  * M tokens = R rows of N new tokens each, D hidden size, I inner size, H query heads, K key and value heads, E head
- * dimension (a multiple of 32), T capacity of a row in the cache (a multiple of 16), V vocabulary.
+ * dimension (a multiple of 32), T capacity of a row in the cache (a multiple of 32), V vocabulary.
  */
 #include <math.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #endif
 
 #define LANES 16
-#define QUERY_BLOCK 16 /* new tokens of a row whose scores are kept at a time */
+#define MAX_QUERIES 16 /* of one key head, that are scored together: a tile's rows */
 
 typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -31,10 +31,18 @@ static inline vf load_bf16(const bf16 *p)
     return (vf)bits;
 }
 
+/* 16 pairs of neighbours, apart. */
+static inline void load_pairs(const bf16 *p, vf *even, vf *odd)
+{
+    vu bits = *(const vu *)p;
+    *even = (vf)(bits << 16);
+    *odd = (vf)(bits & 0xffff0000);
+}
+
 static inline void store_bf16(bf16 *p, vf x) /* to the nearest, ties to even; NaN stays NaN */
 {
 #ifdef __AVX512BF16__
-    *(__m256bh *)p = _mm512_cvtneps_pbh((__m512)x);
+    *(vh *)p = (vh)_mm512_cvtneps_pbh((__m512)x);
 #else
     vu bits = (vu)x;
     vu rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -107,6 +115,37 @@ static inline vf exp_vf(vf x)
 #endif
 }
 
+/* Matrix tiles of 16 x 32 (AMX), where the processor has them; the system lets a process use them once it has asked,
+ * or not (-1), and then this must be compiled without them. 0: there are none. */
+#if defined(__AMX_BF16__) && defined(__AMX_TILE__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define HAS_TILES
+#define REQUEST_PERMISSION 0x1023 /* ARCH_REQ_XCOMP_PERM */
+#define TILE_DATA 18
+#define TILE_ELEMENTS 512
+
+int64_t use_tiles(void) { return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1; }
+
+typedef struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} __attribute__((packed)) tile_config;
+
+static void configure(const int rows[8])
+{
+    tile_config config = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        config.rows[i] = rows[i] ? rows[i] : 1;
+        config.row_bytes[i] = 64;
+    }
+    _tile_loadconfig(&config);
+}
+#else
+int64_t use_tiles(void) { return 0; }
+#endif
+
 /* x += delta where there is one; normed = x / sqrt(mean(x^2) + eps); tap = x where it is wanted. */
 void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_stride, int64_t m, int64_t d, float eps)
 {
@@ -167,135 +206,170 @@ static inline void turn_head(const bf16 *in, const float *weight, const float *c
     }
 }
 
-/* Scores of up to 8 queries against all keys up to span, a tile of 16 positions at a time. */
-static inline void score_block(const float *q, int count, const bf16 *keys, int64_t span, int64_t t, int64_t e,
-                               float *scores)
+/* softmax of a row's first `limit` scores; 0 from there to the first multiple of 32 that is not below span. */
+static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int64_t span)
 {
-    for (int64_t s = 0; s < span; s += LANES) {
-        vf sums[8] = {0};
-        for (int64_t c = 0; c < e; c++) {
-            vf key = load_bf16(keys + s * e + c * LANES);
-            for (int j = 0; j < 8; j++)
-                if (j < count)
-                    sums[j] += key * q[j * e + c];
-        }
-        for (int j = 0; j < count; j++)
-            *(vf *)(scores + j * t + s) = sums[j];
-    }
-}
-
-/* out = softmax(scores up to limit) v for one query. */
-static inline void softmax_row(float *scores, int64_t limit, int64_t span)
-{
-    int64_t i;
-    for (i = limit; i < ((span + LANES - 1) / LANES) * LANES; i++)
+    int64_t i, end = (limit + LANES - 1) / LANES * LANES, padded = (span + 31) / 32 * 32;
+    for (i = limit; i < end; i++)
         scores[i] = -INFINITY;
-    vf tops = *(vf *)scores;
-    for (i = LANES; i < limit; i += LANES)
+    vf tops = *(vf *)scores, total = {0};
+    for (i = LANES; i < end; i += LANES)
         tops = choose(*(vf *)(scores + i) > tops, *(vf *)(scores + i), tops);
     float top = tops[0];
     for (i = 1; i < LANES; i++)
         top = tops[i] > top ? tops[i] : top;
-    vf total = {0};
-    for (i = 0; i < span; i += LANES) {
+    for (i = 0; i < end; i += LANES) {
         vf w = exp_vf(*(vf *)(scores + i) - top);
         *(vf *)(scores + i) = w;
         total += w;
     }
     float scale = 1.0f / sum_of(total);
-    for (i = 0; i < span; i += LANES)
-        *(vf *)(scores + i) *= scale;
+    for (i = 0; i < end; i += LANES)
+        store_bf16(weights + i, *(vf *)(scores + i) * scale);
+    for (i = limit; i < padded; i++)
+        weights[i] = 0;
 }
 
-/* Mix values of 4 queries at a time over 64 channels at a time. */
-static inline void mix_block(const float *weights, int count, const bf16 *values, int64_t span, int64_t t, int64_t e,
-                             float *out)
+/* scores[count, T] of queries[count, E] against keys up to span. */
+static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span, int64_t t, int64_t e, float *scores)
 {
-    for (int64_t c = 0; c < e; c += 2 * LANES) {
-        vf low[8] = {0}, high[8] = {0};
-        for (int64_t s = 0; s < span; s++) {
-            vf a = load_bf16(values + s * e + c), b = load_bf16(values + s * e + c + LANES);
-            for (int j = 0; j < 8; j++)
-                if (j < count) {
-                    low[j] += a * weights[j * t + s];
-                    high[j] += b * weights[j * t + s];
-                }
+#ifdef HAS_TILES
+    for (int64_t s = 0; s < span; s += LANES) {
+        _tile_zero(0);
+        for (int64_t c = 0; c < e; c += 32) {
+            _tile_loadd(4, queries + c, e * 2);
+            _tile_loadd(6, keys + s * e + c * LANES, 64);
+            _tile_dpbf16ps(0, 4, 6);
         }
-        for (int j = 0; j < count; j++) {
-            *(vf *)(out + j * e + c) = low[j];
-            *(vf *)(out + j * e + c + LANES) = high[j];
-        }
+        _tile_stored(0, scores + s, t * 4);
     }
+#else
+    for (int64_t s = 0; s < span; s += LANES)
+        for (int first = 0; first < count; first += 4) {
+            int some = count - first < 4 ? count - first : 4;
+            vf sums[4] = {0};
+            for (int64_t c = 0; c < e; c += 2) {
+                vf even, odd;
+                load_pairs(keys + s * e + c * LANES, &even, &odd);
+                for (int j = 0; j < some; j++) {
+                    const bf16 *query = queries + (first + j) * e + c;
+                    sums[j] += even * to_float(query[0]) + odd * to_float(query[1]);
+                }
+            }
+            for (int j = 0; j < some; j++)
+                *(vf *)(scores + (first + j) * t + s) = sums[j];
+        }
+#endif
+}
+
+/* out[count, E] = weights[count, T] times values up to span. */
+static void mix(const bf16 *weights, int count, const bf16 *values, int64_t span, int64_t t, int64_t e, float *out)
+{
+#ifdef HAS_TILES
+    for (int64_t c = 0; c < e; c += 32) {
+        _tile_zero(0);
+        _tile_zero(1);
+        for (int64_t s = 0; s < span; s += 32) {
+            _tile_loadd(4, weights + s, t * 2);
+            _tile_loadd(6, values + s * e + 2 * c, e * 4);
+            _tile_loadd(7, values + s * e + 2 * c + 32, e * 4);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        _tile_stored(0, out + c, e * 4);
+        _tile_stored(1, out + c + LANES, e * 4);
+    }
+#else
+    for (int64_t c = 0; c < e; c += LANES)
+        for (int first = 0; first < count; first += 4) {
+            int some = count - first < 4 ? count - first : 4;
+            vf sums[4] = {0};
+            for (int64_t s = 0; s < span; s += 2) {
+                vf even, odd;
+                load_pairs(values + s * e + 2 * c, &even, &odd);
+                for (int j = 0; j < some; j++) {
+                    const bf16 *weight = weights + (first + j) * t + s;
+                    sums[j] += even * to_float(weight[0]) + odd * to_float(weight[1]);
+                }
+            }
+            for (int j = 0; j < some; j++)
+                *(vf *)(out + (first + j) * e + c) = sums[j];
+        }
+#endif
 }
 
 /* Puts N new tokens of every row into the cache at start .. start + N - 1 and, where out is given, attends.
  *
- * qkv: [R, N, (H + 2 K) E]. keys: [R, K, T / 16, E, 16]; values: [R, K, T, E]. scratch: see attend_scratch_floats().
+ * qkv: [R, N, (H + 2 K) E]. keys: [R, K, T / 16, E / 2, 16, 2], pairs of channels by position in tiles of 16 positions.
+ * values: [R, K, T / 2, E, 2], pairs of positions by channel. scratch: attend_scratch_bytes() bytes. H / K <= 16.
  */
 void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float *sin, const int64_t *start, bf16 *keys,
             bf16 *values, bf16 *out, float *scratch, int64_t r, int64_t n, int64_t h, int64_t k, int64_t e, int64_t t,
             float eps)
 {
-    int64_t groups = h / k, width = (h + 2 * k) * e;
-    float *turned = scratch, *q = turned + e, *scores = q + QUERY_BLOCK * groups * e,
-          *mixed = scores + QUERY_BLOCK * groups * t;
+    int64_t groups = h / k, width = (h + 2 * k) * e, block = MAX_QUERIES / groups;
+    float *turned = scratch, *scores = turned + e, *mixed = scores + MAX_QUERIES * t;
+    bf16 *weights = (bf16 *)(mixed + MAX_QUERIES * e), *queries = weights + MAX_QUERIES * t;
+#ifdef HAS_TILES
+    int configured = -1;
+#endif
     for (int64_t row = 0; row < r; row++) {
         bf16 *row_keys = keys + row * k * e * t, *row_values = values + row * k * t * e;
         for (int64_t i = 0; i < n; i++) {
             int64_t at = start[row] + i;
             const bf16 *token = qkv + (row * n + i) * width;
             for (int64_t head = 0; head < k; head++) {
+                const bf16 *value = token + (h + k + head) * e;
+                bf16 *to_keys = row_keys + head * e * t + at / LANES * e * LANES + at % LANES * 2;
+                bf16 *to_values = row_values + head * t * e + at / 2 * e * 2 + at % 2;
                 turn_head(token + (h + head) * e, qk_norm ? qk_norm + (h + head) * e : 0, cos + at * e, sin + at * e,
                           eps, e, turned);
+                for (int64_t c = 0; c < e; c += 2) {
+                    to_keys[c * LANES] = to_bf16(turned[c]);
+                    to_keys[c * LANES + 1] = to_bf16(turned[c + 1]);
+                }
                 for (int64_t c = 0; c < e; c++)
-                    row_keys[head * e * t + (at / LANES * e + c) * LANES + at % LANES] = to_bf16(turned[c]);
-                memcpy(row_values + (head * t + at) * e, token + (h + k + head) * e, e * sizeof(bf16));
+                    to_values[2 * c] = value[c];
             }
         }
         if (!out)
             continue;
-        for (int64_t head = 0; head < k; head++)
-            for (int64_t first = 0; first < n; first += QUERY_BLOCK) {
-                int64_t count = n - first < QUERY_BLOCK ? n - first : QUERY_BLOCK, num_queries = count * groups;
-                int64_t span = start[row] + first + count;
-                for (int64_t i = 0; i < count; i++)
-                    for (int64_t g = 0; g < groups; g++) {
-                        int64_t at = start[row] + first + i, of = head * groups + g;
-                        turn_head(qkv + (row * n + first + i) * width + of * e, qk_norm ? qk_norm + of * e : 0,
-                                  cos + at * e, sin + at * e, eps, e, q + (i * groups + g) * e);
-                    }
-                for (int64_t j = 0; j < num_queries; j += 8) {
-                    int some = num_queries - j < 8 ? (int)(num_queries - j) : 8;
-                    float *block = scores + j * t;
-                    switch (some) { /* constant counts let the compiler keep the sums in registers */
-                    case 8: score_block(q + j * e, 8, row_keys + head * e * t, span, t, e, block); break;
-                    case 4: score_block(q + j * e, 4, row_keys + head * e * t, span, t, e, block); break;
-                    case 2: score_block(q + j * e, 2, row_keys + head * e * t, span, t, e, block); break;
-                    default: score_block(q + j * e, some, row_keys + head * e * t, span, t, e, block);
-                    }
-                    for (int l = 0; l < some; l++)
-                        softmax_row(block + l * t, start[row] + first + (j + l) / groups + 1, span);
-                    switch (some) {
-                    case 8: mix_block(block, 8, row_values + head * t * e, span, t, e, mixed); break;
-                    case 4: mix_block(block, 4, row_values + head * t * e, span, t, e, mixed); break;
-                    case 2: mix_block(block, 2, row_values + head * t * e, span, t, e, mixed); break;
-                    default: mix_block(block, some, row_values + head * t * e, span, t, e, mixed);
-                    }
-                    for (int l = 0; l < some; l++) {
-                        int64_t i = first + (j + l) / groups, of = head * groups + (j + l) % groups;
-                        bf16 *to = out + ((row * n + i) * h + of) * e;
-                        for (int64_t c = 0; c < e; c += LANES)
-                            store_bf16(to + c, *(vf *)(mixed + l * e + c));
-                    }
+        for (int64_t first = 0; first < n; first += block) {
+            int64_t some = n - first < block ? n - first : block, span = start[row] + first + some;
+            int count = (int)(some * groups);
+#ifdef HAS_TILES
+            if (configured != count)
+                configure((int[8]){count, count, count, count, count, count, 16, 16});
+            configured = count;
+#endif
+            for (int64_t head = 0; head < k; head++) {
+                for (int j = 0; j < count; j++) {
+                    int64_t at = start[row] + first + j / groups, of = head * groups + j % groups;
+                    turn_head(qkv + (row * n + first + j / groups) * width + of * e, qk_norm ? qk_norm + of * e : 0,
+                              cos + at * e, sin + at * e, eps, e, turned);
+                    for (int64_t c = 0; c < e; c += LANES)
+                        store_bf16(queries + j * e + c, *(vf *)(turned + c));
+                }
+                score(queries, count, row_keys + head * e * t, span, t, e, scores);
+                for (int j = 0; j < count; j++)
+                    softmax_row(scores + j * t, weights + j * t, start[row] + first + j / groups + 1, span);
+                mix(weights, count, row_values + head * t * e, span, t, e, mixed);
+                for (int j = 0; j < count; j++) {
+                    bf16 *to = out + ((row * n + first + j / groups) * h + head * groups + j % groups) * e;
+                    for (int64_t c = 0; c < e; c += LANES)
+                        store_bf16(to + c, *(vf *)(mixed + j * e + c));
                 }
             }
+        }
     }
+#ifdef HAS_TILES
+    _tile_release();
+#endif
 }
 
-int64_t attend_scratch_floats(int64_t h, int64_t k, int64_t e, int64_t t)
+int64_t attend_scratch_bytes(int64_t e, int64_t t)
 {
-    int64_t queries = QUERY_BLOCK * (h / k);
-    return e + queries * e + queries * t + 8 * e;
+    return 4 * (e + MAX_QUERIES * t + MAX_QUERIES * e) + 2 * (MAX_QUERIES * t + MAX_QUERIES * e);
 }
 
 /* softmax(logits * sharpness) of every row; with sharpness 0 the first largest logit gets 1. */
@@ -359,3 +433,89 @@ void draw(const float *weights, const float *uniforms, int64_t *tokens, int64_t 
     for (int64_t row = 0; row < m; row++)
         tokens[row] = draw_one(weights + row * v, v, uniforms[row]);
 }
+
+/* Products with weights, where there are matrix tiles. Packed weights are [O / 16, I / 32, 16, 16, 2]: for each tile of
+ * 16 outputs and 32 inputs, pairs of inputs by output. */
+#ifdef HAS_TILES
+static void store_sums(const float *sums, bf16 *out, int64_t o, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        store_bf16(out + i * o, *(const vf *)(sums + i * LANES));
+}
+
+/* Up to 32 rows of x times all outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs,
+ * 6-7 weights. */
+static void product_rows(const bf16 *x, const bf16 *packed, bf16 *out, int upper, int lower, int64_t o, int64_t i)
+{
+    float sums[4][TILE_ELEMENTS / 2] __attribute__((aligned(64)));
+    int64_t stride = i * 2, steps = i / 32;
+    for (int64_t left = 0; left < o; left += 32) {
+        int is_pair = left + 32 <= o;
+        const bf16 *w0 = packed + left * i, *w1 = w0 + 16 * i;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        if (lower && is_pair)
+            for (int64_t s = 0; s < steps; s++) {
+                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
+                _tile_loadd(4, x + s * 32, stride);
+                _tile_loadd(7, w1 + s * TILE_ELEMENTS, 64);
+                _tile_loadd(5, x + 16 * i + s * 32, stride);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_dpbf16ps(1, 4, 7);
+                _tile_dpbf16ps(2, 5, 6);
+                _tile_dpbf16ps(3, 5, 7);
+            }
+        else if (is_pair)
+            for (int64_t s = 0; s < steps; s++) {
+                _tile_loadd(4, x + s * 32, stride);
+                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
+                _tile_loadd(7, w1 + s * TILE_ELEMENTS, 64);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_dpbf16ps(1, 4, 7);
+            }
+        else
+            for (int64_t s = 0; s < steps; s++) {
+                _tile_loadd(4, x + s * 32, stride);
+                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
+                _tile_dpbf16ps(0, 4, 6);
+                if (lower) {
+                    _tile_loadd(5, x + 16 * i + s * 32, stride);
+                    _tile_dpbf16ps(2, 5, 6);
+                }
+            }
+        _tile_stored(0, sums[0], 64);
+        store_sums(sums[0], out + left, o, upper);
+        if (is_pair) {
+            _tile_stored(1, sums[1], 64);
+            store_sums(sums[1], out + left + 16, o, upper);
+        }
+        if (lower) {
+            _tile_stored(2, sums[2], 64);
+            store_sums(sums[2], out + 16 * o + left, o, lower);
+            if (is_pair) {
+                _tile_stored(3, sums[3], 64);
+                store_sums(sums[3], out + 16 * o + left + 16, o, lower);
+            }
+        }
+    }
+}
+
+/* out [M, O] = x [M, I] weights^T; O a multiple of 16, I of 32. */
+void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i)
+{
+    int configured = -1;
+    for (int64_t row = 0; row < m; row += 32) {
+        int64_t count = m - row < 32 ? m - row : 32;
+        int upper = count < 16 ? count : 16, lower = count - upper;
+        if (configured != count)
+            configure((int[8]){upper, upper, lower, lower, upper, lower, 16, 16});
+        configured = count;
+        product_rows(x + row * i, packed, out + row * o, upper, lower, o, i);
+    }
+    _tile_release();
+}
+#else
+void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i) {}
+#endif

@@ -14,8 +14,11 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 _SOURCE = Path(__file__).with_name("kernels.c")
-_FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fassociative-math", "-fno-signed-zeros")
-_MORE_FLAGS = ("-fno-trapping-math", "-shared", "-fPIC", "-w")
+_FLAGS = (
+    *("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fassociative-math", "-fno-signed-zeros"),
+    *("-fno-trapping-math", "-shared", "-fPIC", "-w"),
+)
+_WITHOUT_TILES = ("-mno-amx-tile", "-mno-amx-bf16")
 _COMPILE_TIMEOUT_S = 120
 
 _POINTER, _SIZE, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
@@ -23,7 +26,9 @@ _SIGNATURES: dict[str, list[type]] = {
     "add_norm": [*[_POINTER] * 4, *[_SIZE] * 3, _REAL],
     "silu_mul": [*[_POINTER] * 2, *[_SIZE] * 2],
     "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
-    "attend_scratch_floats": [_SIZE] * 4,
+    "attend_scratch_bytes": [_SIZE] * 2,
+    "use_tiles": [],
+    "product": [*[_POINTER] * 3, *[_SIZE] * 3],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
 }
@@ -38,6 +43,8 @@ def load() -> ctypes.CDLL | None:
         return None
     try:
         library = ctypes.CDLL(str(_compiled(compiler)))
+        if library.use_tiles() < 0:
+            library = ctypes.CDLL(str(_compiled(compiler, *_WITHOUT_TILES)))
     except (OSError, subprocess.SubprocessError) as error:
         output = getattr(error, "stderr", None) or b""
         log.warning(
@@ -49,12 +56,12 @@ def load() -> ctypes.CDLL | None:
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes = arguments
-        function.restype = _SIZE if name == "attend_scratch_floats" else None
+        function.restype = _SIZE if name in ("attend_scratch_bytes", "use_tiles") else None
     return library
 
 
-def _compiled(compiler: str) -> Path:
-    flags = [*_FLAGS, *_MORE_FLAGS]
+def _compiled(compiler: str, *more_flags: str) -> Path:
+    flags = [*_FLAGS, *more_flags]
     inputs = [_SOURCE.read_text(), *flags, compiler, platform.platform(), _processor()]
     name = f"kernels-{hashlib.sha256(chr(0).join(inputs).encode()).hexdigest()[:16]}.so"
     target = _cache_dir() / name

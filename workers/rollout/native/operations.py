@@ -1,6 +1,7 @@
 """The operations of generation by the compiled kernels, for bfloat16 on a processor; see workers.rollout.operations."""
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,8 +11,9 @@ from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
 
-_TILE = 16
-"""Positions whose keys lie together; kernels.c's LANES."""
+_LANES = 16
+_TILE = 32
+"""Positions in whose multiples a cache has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Placement:
 
 
 class NativeKvCache:
-    """In bfloat16; keys lie in tiles of 16 positions, channel by channel, so that scores are read in one stream."""
+    """In bfloat16; keys and values lie in tiles, as matrix tiles and vectors want them; kernels.c says how."""
 
     def __init__(
         self, library: ctypes.CDLL, config: ModelConfig, num_layers: int, num_rows: int, capacity: int
@@ -31,13 +33,14 @@ class NativeKvCache:
         heads, e = config.num_key_value_heads, config.head_dim
         num_tiles = -(-capacity // _TILE)
         self.capacity = num_tiles * _TILE
-        self.keys = [torch.zeros(num_rows, heads, num_tiles, e, _TILE, dtype=torch.bfloat16) for _ in range(num_layers)]
-        self.values = [torch.zeros(num_rows, heads, self.capacity, e, dtype=torch.bfloat16) for _ in range(num_layers)]
+        shape = (num_rows, heads, num_tiles, _TILE * e)
+        self.keys = [torch.zeros(shape, dtype=torch.bfloat16) for _ in range(num_layers)]
+        self.values = [torch.zeros(shape, dtype=torch.bfloat16) for _ in range(num_layers)]
         self.cos_TE, self.sin_TE = rotary_tables(self.capacity, e, config.rope_theta, torch.device("cpu"))
         self.num_heads, self.num_key_heads, self.head_dim = config.num_attention_heads, heads, e
         self.eps = config.rms_norm_eps
         self._attend = library.attend
-        self.scratch = torch.empty(library.attend_scratch_floats(self.num_heads, heads, e, self.capacity))
+        self.scratch = torch.empty(library.attend_scratch_bytes(e, self.capacity), dtype=torch.uint8)
         self._addresses = [(k.data_ptr(), v.data_ptr()) for k, v in zip(self.keys, self.values, strict=True)]
         self._tables = (self.cos_TE.data_ptr(), self.sin_TE.data_ptr())
         self._scratch = self.scratch.data_ptr()
@@ -58,10 +61,8 @@ class NativeKvCache:
 
     def copy_rows(self, rows: Tensor, source: "NativeKvCache", source_rows: Tensor, length: int) -> None:
         num_tiles = -(-length // _TILE)
-        for mine, theirs in zip(self.keys, source.keys, strict=True):
+        for mine, theirs in zip((*self.keys, *self.values), (*source.keys, *source.values), strict=True):
             mine[rows, :, :num_tiles] = theirs[source_rows, :, :num_tiles]
-        for mine, theirs in zip(self.values, source.values, strict=True):
-            mine[rows, :, :length] = theirs[source_rows, :, :length]
 
     def move_row(self, source: int, target: int) -> None:
         for tensor in (*self.keys, *self.values):
@@ -100,8 +101,9 @@ class NativeOperations:
     @classmethod
     def find(cls, config: ModelConfig, dtype: torch.dtype, device: torch.device) -> "NativeOperations | None":
         """None where there is no compiler, or where shapes, precision or device are not the kernels'."""
-        is_fit = config.head_dim % (2 * _TILE) == 0 and config.hidden_size % _TILE == 0
-        is_fit = is_fit and config.intermediate_size % _TILE == 0
+        groups = config.num_attention_heads // config.num_key_value_heads
+        is_fit = config.head_dim % (2 * _LANES) == 0 and config.hidden_size % _LANES == 0 and groups <= _LANES
+        is_fit = is_fit and config.intermediate_size % _LANES == 0
         if not is_fit or dtype != torch.bfloat16 or device.type != "cpu" or (library := load()) is None:
             return None
         return cls(library, config.rms_norm_eps)
@@ -155,3 +157,22 @@ class NativeOperations:
         uniforms = torch.rand(tokens.shape, generator=generator)
         self.library.draw(weights.data_ptr(), uniforms.data_ptr(), tokens.data_ptr(), tokens.numel(), size)
         return tokens
+
+
+def pack_product(weight_OI: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """x -> x @ weight^T in bfloat16 on a copy of the weight, by matrix tiles; None where these or a fit are missing."""
+    num_outputs, num_inputs = weight_OI.shape
+    library = load() if num_outputs % _LANES == 0 and num_inputs % _TILE == 0 else None
+    if library is None or not library.use_tiles():
+        return None
+    tiles = weight_OI.detach().to(torch.bfloat16).view(num_outputs // _LANES, _LANES, num_inputs // _TILE, _LANES, 2)
+    packed = tiles.permute(0, 2, 3, 1, 4).contiguous()
+    address, run = packed.data_ptr(), library.product
+
+    def product(x: Tensor, packed: Tensor = packed) -> Tensor:  # noqa: ARG001 (keeps the weights alive)
+        out = torch.empty(*x.shape[:-1], num_outputs, dtype=torch.bfloat16)
+        x = x.contiguous()
+        run(x.data_ptr(), address, out.data_ptr(), out.numel() // num_outputs, num_outputs, num_inputs)
+        return out
+
+    return product

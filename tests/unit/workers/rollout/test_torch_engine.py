@@ -72,7 +72,7 @@ def test_bfloat16_stays_close_to_the_policy(models):
 
 @pytest.mark.parametrize("speculate", [True, False])
 def test_responses_end_at_the_first_end_token_or_at_the_limit(models, speculate):
-    result = models.engine(eos=[0, 6]).generate(PROMPTS, 8, SAMPLED, speculate=speculate)
+    result = models.engine(eos=[0, 6]).generate(PROMPTS, 24, SAMPLED, speculate=speculate)
     for completion in result.completions:
         tokens = completion.token_ids
         assert 1 <= len(tokens) <= 20
