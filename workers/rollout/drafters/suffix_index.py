@@ -28,6 +28,11 @@ class SuffixIndex:
         self._count = [0]
         """Places at which the state's runs end."""
 
+    @property
+    def num_states(self) -> int:
+        """What its memory is proportional to: fewer than twice the tokens, about 0.3 KB each."""
+        return len(self._next)
+
     def extend(self, state: int, token_id: int) -> int:
         """A text that stands at this state goes on with a token; returns its new state, whose longest run it is."""
         links, counts = self._link, self._count

@@ -1,0 +1,47 @@
+from workers.rollout.drafters.suffix_memory import SuffixMemory
+
+A, B, C = [1, 1], [2, 2], [3, 3]
+
+
+def is_known(memory, prompt, run):
+    return memory.of(prompt).index.count(run) > 0
+
+
+def add(memory, prompt, response):
+    remembered = memory.of(prompt)
+    state = remembered.beginning
+    for token in response:
+        state = remembered.index.extend(state, token)
+    memory.keep(remembered, len(response))
+
+
+def test_prompts_are_apart_and_remembered():
+    memory = SuffixMemory(100)
+    add(memory, A, [7, 8])
+    add(memory, B, [7, 9])
+    add(memory, A, [7, 8])
+    assert memory.of(A).index.count([7, 8]) == 2
+    assert not is_known(memory, B, [7, 8])
+    assert memory.num_stored_tokens == 10  # two prompts of two, three responses of two
+
+
+def test_the_prompt_not_seen_for_longest_is_forgotten_first():
+    memory = SuffixMemory(12)
+    add(memory, A, [7, 8])
+    add(memory, B, [7, 8])
+    memory.of(A)
+    add(memory, C, [7, 8, 9])  # 15 tokens: B goes
+    assert memory.num_stored_tokens == 9
+    assert is_known(memory, A, [7, 8])
+    assert is_known(memory, C, [7, 8, 9])
+    assert not is_known(memory, B, [7])
+
+
+def test_a_prompt_that_is_too_much_by_itself_is_forgotten_and_its_rows_go_on():
+    memory = SuffixMemory(3)
+    at_work = memory.of(A)
+    memory.keep(at_work, 5)
+    assert memory.num_stored_tokens == 0
+    memory.keep(at_work, 5)  # a row of the same prompt that ends later
+    assert memory.num_stored_tokens == 0
+    assert memory.of(A) is not at_work
