@@ -188,6 +188,8 @@ def measurements(run: Run) -> list[tuple[str, str]]:
         return _draft_measurements(run)
     low, high = latest.get("speedup/generation_low_ratio"), latest.get("speedup/generation_high_ratio")
     distance, p_value = number(latest.get("lossless/ks_distance")), number(latest.get("lossless/ks_p_value"))
+    evidence = latest.get("lossless/log10_e_value")
+    gathered = "" if evidence is None else f", log10 e-value of the run {number(evidence)}"
     interval = f" (95 % interval {low:.2f} to {high:.2f})" if low is not None and high is not None else ""
     return [
         ("Reward", number(latest.get("reward/train_mean"))),
@@ -195,7 +197,7 @@ def measurements(run: Run) -> list[tuple[str, str]]:
         ("Acceptance length", number(latest.get("rollout/acceptance_length_tokens"))),
         ("Generation speedup", number(latest.get("speedup/generation_ratio"), "x") + interval),
         ("Step speedup", number(latest.get("speedup/step_ratio"), "x")),
-        ("Losslessness", f"KS distance {distance}, p = {p_value}"),
+        ("Losslessness", f"KS distance {distance}, p = {p_value}{gathered}"),
     ]
 
 

@@ -19,12 +19,13 @@ export function withMarks(figure: Figure, marks: Mark[], scale?: Columns | null)
   if (marks.length === 0) return figure;
   const ascending = marks.toSorted((a, b) => a.step - b.step);
   const places = placesOf(ascending, scale);
-  const shapes = ascending.flatMap(({ title }, index) => {
+  const placed = ascending.flatMap(({ title }, index) => {
     const x = places.get(index);
-    return x === undefined ? [] : [lineAt(x, title)];
+    return x === undefined ? [] : [{ x, title }];
   });
   const others = (figure.layout.shapes as object[] | undefined) ?? [];
-  return { ...figure, layout: { ...figure.layout, shapes: [...others, ...shapes] } };
+  const shapes = [...others, ...placed.map(({ x }) => lineAt(x))];
+  return { ...figure, layout: { ...figure.layout, shapes, annotations: placed.map(titleAt) } };
 }
 
 /** x by the mark's index, for marks in ascending order; one outside the known steps has none. */
@@ -36,17 +37,13 @@ function placesOf(marks: Mark[], scale: Columns | null | undefined): Map<number,
   return new Map((moved?.x ?? []).map((place, index) => [moved?.y?.[index] ?? index, place]));
 }
 
-function lineAt(x: number, title: string) {
-  return {
-    name: ALARM_MARK,
-    type: "line",
-    xref: "x",
-    yref: "paper",
-    x0: x,
-    x1: x,
-    y0: 0,
-    y1: 1,
-    line: { width: 1, dash: "dot" },
-    label: { text: title, textposition: "end", textangle: -90, xanchor: "right", yanchor: "top", padding: 2 },
-  };
+function lineAt(x: number) {
+  const ends = { xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1 };
+  return { name: ALARM_MARK, type: "line", ...ends, line: { width: 1, dash: "dot" }, layer: "below" };
+}
+
+/** Upright beside its line, over whatever the figure draws there. */
+function titleAt({ x, title }: { x: number; title: string }) {
+  const place = { xref: "x", yref: "paper", x, y: 1, xanchor: "left", yanchor: "top", xshift: 1 };
+  return { name: ALARM_MARK, text: title, ...place, textangle: -90, showarrow: false, borderpad: 1 };
 }

@@ -74,6 +74,7 @@ export function themedLayout(figure: Figure, theme: ChartTheme, xTitle: string |
     ...layout,
     ...Object.fromEntries(themed),
     shapes: ((layout.shapes as Part[] | undefined) ?? []).map((shape) => themedShape(shape, theme)),
+    annotations: ((layout.annotations as Part[] | undefined) ?? []).map((one) => themedNote(one, theme)),
     title: undefined,
     autosize: true,
     width: undefined,
@@ -92,8 +93,11 @@ export function themedLayout(figure: Figure, theme: ChartTheme, xTitle: string |
 /** Marks of alarms have the colour of failure; other lines keep their own. */
 function themedShape(shape: Part, theme: ChartTheme): Part {
   if (shape.name !== ALARM_MARK) return shape;
-  const label = { ...(shape.label as Part), font: { color: theme.alarm, size: 10 } };
-  return { ...shape, line: { ...(shape.line as Part), color: theme.alarm }, label };
+  return { ...shape, line: { ...(shape.line as Part), color: theme.alarm } };
+}
+
+function themedNote(note: Part, theme: ChartTheme): Part {
+  return { ...note, font: { color: theme.alarm, size: 10 }, bgcolor: theme.surface };
 }
 
 function themedAxis(axis: Part, theme: ChartTheme, title: string | null): Part {

@@ -60,6 +60,11 @@ export const LostIcon = () => (
     <path d="M8 2.5 14 13H2zM8 6.5v3M8 11.2v.1" />
   </Icon>
 );
+export const AlarmIcon = () => (
+  <Icon>
+    <path d="M3 11.5h10L11.8 9V6.8a3.8 3.8 0 0 0-7.6 0V9zM6.8 14h2.4M8 1.6V3" />
+  </Icon>
+);
 export const StoppedIcon = () => (
   <Icon>
     <path d="M4 4h8v8H4z" />

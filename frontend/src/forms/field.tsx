@@ -24,7 +24,7 @@ export function Field({ node, value, messages, onChange }: FieldProps) {
       help={[node.help, node.limits && `Allowed: ${node.limits}.`].filter(Boolean).join(" ")}
       messages={messages}
       reset={isChanged && !node.isRequired ? () => onChange(undefined) : undefined}
-      resetTo={shown(node.defaultValue)}
+      resetTo={shown(node)}
     >
       <Control node={node} value={value} id={id} isInvalid={messages.length > 0} onChange={onChange} />
       {unitOf(node.key) && <span className="unit">{unitOf(node.key)}</span>}
@@ -36,12 +36,11 @@ export function fieldId(path: string[]): string {
   return `field${pointerOf(path).replaceAll("/", "-")}`;
 }
 
-function shown(value: unknown): string {
-  return value === null || value === undefined ? "none" : kindOrText(value);
-}
-
-function kindOrText(value: unknown): string {
-  return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
+/** The default in words. */
+function shown({ type, defaultValue }: LeafNode): string {
+  if (defaultValue === null || defaultValue === undefined) return "none";
+  if (typeof defaultValue === "boolean") return defaultValue ? "on" : "off";
+  return type === "choice" ? kindLabelOf(String(defaultValue)) : String(defaultValue);
 }
 
 interface FieldRowProps {

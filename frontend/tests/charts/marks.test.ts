@@ -5,10 +5,12 @@ import { EMPTY_COLUMNS } from "../../src/series/columns.ts";
 
 const figure: Figure = { data: [], layout: { shapes: [{ y0: 1 }], title: "T" } };
 const scale = { ...EMPTY_COLUMNS, step: [1, 2, 3, 4], value: [10, 20, 40, 80] };
-const placesOf = (marked: Figure) =>
-  (marked.layout.shapes as { x0?: number; label?: { text: string } }[])
-    .filter(({ label }) => label)
-    .map(({ x0, label }) => [x0, label?.text]);
+const placesOf = (marked: Figure) => {
+  const lines = (marked.layout.shapes as { name?: string; x0: number }[]).filter(({ name }) => name);
+  const notes = marked.layout.annotations as { x: number; text: string }[];
+  expect(lines.map(({ x0 }) => x0)).toEqual(notes.map(({ x }) => x));
+  return notes.map(({ x, text }) => [x, text]);
+};
 
 test("each mark is a line at its step, behind what the figure draws itself", () => {
   const marked = withMarks(figure, [

@@ -15,7 +15,7 @@ test("a fixed k bounds the acceptance length by k + 1; so it was before k could 
 test("a controlled k bounds it by the mean k + 1", () => {
   expect(draftLengthWords(config("measured"), 3.2)).toEqual({
     suffix: "of 4.2",
-    hint: "k = 3.2 on average, chosen round by round up to 6",
+    hint: "k = 3.2 on average, at most 6",
   });
   expect(draftLengthWords(config("measured"), null).suffix).toBe("of up to 7");
 });

@@ -42,7 +42,9 @@ function Choice({ to, title, description, isChosen }: ChoiceProps) {
     <li>
       <Link to={to} className="example" aria-current={isChosen || undefined} replace>
         <strong>{title}</strong>
-        <span className="muted small">{description}</span>
+        <span className="muted small example-words" title={description}>
+          {description}
+        </span>
       </Link>
     </li>
   );

@@ -6,20 +6,21 @@ import { AXES, type AxisKind } from "../../charts/axis.ts";
 import { Chart, type ChartView } from "../../charts/chart.tsx";
 import { ProblemNote, Waiting } from "../../design/states.tsx";
 import { useSeriesError } from "../../series/use-series.ts";
+import { expectedCharts } from "./expected-charts.ts";
 
 type FigureRead = Schemas["FigureRead"];
 
 /** What moves during set-up stands first until training begins; draft training is nothing else. */
 const SET_UP_GROUP = "Set-up";
 
-export function ChartsTab({ run }: { run: Pick<RunRead, "job" | "step" | "is_ended"> }) {
+export function ChartsTab({ run }: { run: RunRead }) {
   const figures = useQuery(figuresQuery);
   const isSettingUp = run.step === 0 && !run.is_ended;
   const isSetUpOnly = run.job === "draft_training";
   const [view, setView] = useView();
   if (figures.error) return <ProblemNote error={figures.error} onRetry={() => figures.refetch()} />;
   if (!figures.data) return <Waiting>Fetching the list of charts.</Waiting>;
-  const shown = figures.data.figures.filter(({ group }) => !isSetUpOnly || group === SET_UP_GROUP);
+  const shown = expectedCharts(figures.data.figures, run);
   return (
     <>
       <ViewBar view={view} hasAxes={!isSetUpOnly} onChange={setView} />

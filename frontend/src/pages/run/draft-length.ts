@@ -11,6 +11,6 @@ export function draftLengthWords(config: unknown, mean: number | null): { suffix
   if (mean === null) {
     return { suffix: `of up to ${longest + 1}`, hint: `k up to ${longest}, chosen round by round` };
   }
-  const hint = `k = ${formatNumber(mean, 2)} on average, chosen round by round up to ${longest}`;
+  const hint = `k = ${formatNumber(mean, 2)} on average, at most ${longest}`;
   return { suffix: `of ${formatNumber(mean + 1, 2)}`, hint };
 }

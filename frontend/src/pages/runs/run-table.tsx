@@ -1,6 +1,6 @@
 import { Link } from "react-router";
 import type { RunSummary } from "../../api/client.ts";
-import { LostIcon } from "../../design/icons.tsx";
+import { AlarmIcon } from "../../design/icons.tsx";
 import { StatusBadge } from "../../design/status.tsx";
 import { RelativeTime } from "../../design/time.tsx";
 import { formatNumber, plural } from "../../format/number.ts";
@@ -44,21 +44,17 @@ function RunRow({ run }: { run: RunSummary }) {
         <Labels labels={run.labels} />
       </th>
       <td className="run-status" title={run.status_reason}>
-        <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
-        <AlarmBadge count={run.num_active_alarms} />
+        <div className="run-badges">
+          <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+          <AlarmBadge count={run.num_active_alarms} />
+        </div>
       </td>
       <td className="run-progress">
         <RunProgress run={run} />
       </td>
-      <td className="number" data-label="Reward">
-        {formatNumber(run.reward)}
-      </td>
-      <td className="number" data-label="Acceptance">
-        {formatNumber(run.acceptance_length)}
-      </td>
-      <td className="number" data-label="Speedup">
-        {run.generation_speedup === null ? "–" : `${formatNumber(run.generation_speedup)}×`}
-      </td>
+      <Measure label="Reward" value={run.reward} />
+      <Measure label="Acceptance" value={run.acceptance_length} />
+      <Measure label="Speedup" value={run.generation_speedup} unit="×" />
       <td className="run-started">
         {run.started_at ? <RelativeTime time={run.started_at} /> : <span className="muted">not started</span>}
       </td>
@@ -66,11 +62,20 @@ function RunRow({ run }: { run: RunSummary }) {
   );
 }
 
+/** A figure of the run; on a phone one that was not measured takes no room. */
+function Measure({ label, value, unit = "" }: { label: string; value: number | null; unit?: string }) {
+  return (
+    <td className="number" data-label={label} data-missing={value === null || undefined}>
+      {value === null ? "–" : `${formatNumber(value)}${unit}`}
+    </td>
+  );
+}
+
 function AlarmBadge({ count }: { count: number }) {
   if (count === 0) return null;
   return (
     <span className="badge tone-failed" title="Something is wrong: the run's page says what to do">
-      <LostIcon />
+      <AlarmIcon />
       {plural(count, "alarm")}
     </span>
   );

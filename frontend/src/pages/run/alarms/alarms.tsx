@@ -1,4 +1,4 @@
-import { LostIcon } from "../../../design/icons.tsx";
+import { AlarmIcon } from "../../../design/icons.tsx";
 import { RelativeTime } from "../../../design/time.tsx";
 import { plural } from "../../../format/number.ts";
 import { type Alarm, useRunAlarms } from "./use-alarms.ts";
@@ -32,7 +32,7 @@ function ActiveAlarm({ alarm, isEnded }: { alarm: Alarm; isEnded: boolean }) {
   return (
     <div className="note tone-failed alarm" role="alert">
       <h2>
-        <LostIcon />
+        <AlarmIcon />
         {alarm.title}
         <span className="muted small">
           {isEnded ? "from" : "since"} step {alarm.step}

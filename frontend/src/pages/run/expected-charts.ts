@@ -1,0 +1,31 @@
+import type { RunRead, Schemas } from "../../api/client.ts";
+import { getAt } from "../../forms/values.ts";
+
+type FigureRead = Schemas["FigureRead"];
+type Configured = Pick<RunRead, "job" | "config" | "latest">;
+
+const OF_STEPS = /^(?!warm_up\/|draft_pretraining\/)/;
+const OF_SPECULATION =
+  /^(draft|draft_pretraining|speedup)\/|^rollout\/(acceptance|draft_length)|^controller\/(draft_length|speculated)|^lossless\/(ordered|acceptance|num_tested)/;
+const OF_DRAFT_TRAINING = /^(draft|draft_pretraining)\//;
+const OF_WARM_UP = /^warm_up\//;
+const OF_PROBE = /^speedup\//;
+
+/** The charts that show something or will: not those whose every series the configuration leaves out. */
+export function expectedCharts(figures: FigureRead[], run: Configured): FigureRead[] {
+  const absent = absentSeries(run);
+  const comes = (name: string) => name in run.latest || !absent.some((pattern) => pattern.test(name));
+  return figures.filter(({ series }) => series.some(comes));
+}
+
+function absentSeries({ job, config }: Configured): RegExp[] {
+  const at = (path: string) => getAt(config, path.split("/"));
+  const drafter = at("drafter/kind");
+  return [
+    job === "draft_training" && OF_STEPS,
+    drafter === "none" && OF_SPECULATION,
+    (drafter === "ngram" || drafter === "suffix") && OF_DRAFT_TRAINING,
+    at("policy/kind") === "checkpoint" && OF_WARM_UP,
+    at("probe/interval_steps") === 0 && OF_PROBE,
+  ].filter((pattern) => pattern !== false);
+}
