@@ -169,6 +169,7 @@ class GrpoLoop:
             trained = trainer.train_step(batch, logprobs, rollout.advantages_PG.flatten())
         with clock.stage(Stage.DRAFT):
             drafted = trainer.train_draft(batch)
+            self._audit.after_draft_training(drafted)
         self._has_engine_weights = False
         return logprobs.metrics | audited | trained | drafted
 

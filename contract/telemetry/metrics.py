@@ -212,6 +212,13 @@ def _declare() -> Iterator[Metric]:
         "mean",
         "trainer",
     )
+    yield Metric(
+        "draft/expected_acceptance_position_1_fraction",
+        "1",
+        "Chance that the first drafted token is accepted, by that overlap, before the step's draft training.",
+        "last",
+        "trainer",
+    )
 
     yield Metric(
         "warm_up/loss_nats",

@@ -24,6 +24,7 @@ _KEPT_SHARE = 0.8
 """Of the earlier steps' counts in the smoothed acceptance: five steps or so."""
 _MIN_SMOOTHED_DRAFTS = 200
 _NUM_STANDARD_ERRORS = 4.0
+_SHARE_OF_EXPECTATION = 0.85
 
 
 def is_collapsed(counters: SpeculationCounters) -> bool | None:
@@ -73,12 +74,15 @@ class MismatchRule:
 
 @dataclass(slots=True)
 class DecayRule:
-    """Smoothed acceptance at the first draft position, which no draft length changes, against its best."""
+    """Smoothed acceptance at the first draft position, which no draft length changes, against its best, and against
+    what the draft's own training expects of it."""
 
     max_fall: float
     num_drafts: float = 0.0
     num_accepted: float = 0.0
     best: float = 0.0
+    expected: float = 0.0
+    """Of the latest draft training; 0 where there was none."""
 
     def judge(self, counters: SpeculationCounters) -> bool | None:
         """None too while there are few drafts."""
@@ -89,15 +93,23 @@ class DecayRule:
         if self.num_drafts < _MIN_SMOOTHED_DRAFTS:
             return None
         self.best = max(self.best, self.rate)
-        fall, noise = self.best - self.rate, math.sqrt(self.best * (1 - self.best) / self.num_drafts)
-        if fall > max(self.max_fall * self.best, _NUM_STANDARD_ERRORS * noise):
+        noise = _NUM_STANDARD_ERRORS * math.sqrt(self.best * (1 - self.best) / self.num_drafts)
+        falls = self.best - self.rate, self._fair_share() - self.rate
+        limits = self.max_fall * self.best, self.max_fall * self._fair_share()
+        if any(fall > max(limit, noise) for fall, limit in zip(falls, limits, strict=True)):
             return True
-        return False if fall < 0.5 * self.max_fall * self.best else None
+        return False if all(fall <= limit / 2 for fall, limit in zip(falls, limits, strict=True)) else None
 
     @property
     def rate(self) -> float:
         """Smoothed share of rounds whose first drafted token was accepted."""
         return self.num_accepted / self.num_drafts
 
+    def _fair_share(self) -> float:
+        """What generation should reach of the expectation: its rounds begin after corrections, where drafting is
+        harder than at the average token."""
+        return _SHARE_OF_EXPECTATION * self.expected
+
     def state(self) -> dict[str, Any]:
-        return {"num_drafts": self.num_drafts, "num_accepted": self.num_accepted, "best": self.best}
+        names = ("num_drafts", "num_accepted", "best", "expected")
+        return {name: getattr(self, name) for name in names}

@@ -57,6 +57,10 @@ class RunAudit:
         alarms = self._judge_drift(step, violations) + self._judge_acceptance(step, result.counters)
         return metrics, alarms + self._judge_mismatch(step, logprobs.metrics)
 
+    def after_draft_training(self, metrics: Mapping[str, float]) -> None:
+        """What it expects of the draft is compared with what the next step accepts."""
+        self._decay.expected = metrics.get("draft/expected_acceptance_position_1_fraction", self._decay.expected)
+
     def after_probe(self, step: int, metrics: Mapping[str, float]) -> list[Alarm]:
         """The alarms that a probe's metrics raised or cleared."""
         ratio, low, high = (metrics[f"speedup/generation_{part}ratio"] for part in ("", "low_", "high_"))

@@ -29,6 +29,8 @@ class DraftUpdate:
     """Before clipping."""
     expected_acceptance_length: float
     """See DraftLoss."""
+    expected_first_acceptance: float
+    """Its chance at the first draft position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ class DraftTrainer:
             if is_applied:
                 optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        return DraftUpdate(result.loss.item(), grad_norm, result.expected_acceptance_length)
+        expected = result.expected_acceptance_length, result.expected_acceptance[0]
+        return DraftUpdate(result.loss.item(), grad_norm, *expected)
 
     def loss(
         self,

@@ -140,6 +140,7 @@ class TorchPolicyTrainer:
             "draft/grad_norm": updates[-1].grad_norm,
             "draft/expected_acceptance_length_tokens": sum(u.expected_acceptance_length for u in updates)
             / len(updates),
+            "draft/expected_acceptance_position_1_fraction": updates[0].expected_first_acceptance,
         }
 
     def export_policy(self) -> Mapping[str, Tensor]:

@@ -99,6 +99,15 @@ def test_few_drafts_are_no_fall():
     assert DecayRule(0.15).judge(counters(10, 5)) is None
 
 
+def test_a_draft_that_never_was_what_its_training_expects_is_wrong_from_the_start():
+    """0.45 accepted where 0.8 is expected: what the engine drafts with is another draft than the trained one."""
+    broken, sound, untrained = DecayRule(0.15), DecayRule(0.15), DecayRule(0.15)
+    broken.expected = sound.expected = 0.8
+    assert broken.judge(counters(1000, 450, 0)) is True
+    assert sound.judge(counters(1000, 700, 0)) is False
+    assert untrained.judge(counters(1000, 450, 0)) is False
+
+
 @pytest.mark.parametrize("make", [lambda: mismatch(1.01, 1.02)[1], lambda: decay(0.8, 0.7)[1]])
 def test_state_is_all_there_is(make):
     rule = make()

@@ -105,6 +105,13 @@ def test_acceptance_collapse_and_decay(driven):
     ]
 
 
+def test_draft_training_knows_what_to_expect(driven):
+    assert driven.steps(2) == []
+    driven.audit.after_draft_training({"draft/expected_acceptance_position_1_fraction": 0.99})
+    driven.audit.after_draft_training({})
+    assert driven.steps(1) == [(3, AlarmName.DRAFT_DECAY, True)]
+
+
 def test_mismatch(driven):
     driven.steps(5)
     assert driven.steps(2, mismatch=1.04) == [(6, AlarmName.LOGPROB_MISMATCH, True)]

@@ -7,6 +7,7 @@ properties, and in docs/concepts/audit.md.
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from copy import deepcopy
 
 import pytest
 import torch
@@ -56,9 +57,10 @@ def trained(make_models):
 
 
 class Audited:
-    """Steps of generation, log-probabilities and audit, without any training."""
+    """Steps of generation, log-probabilities and audit, without any training of the policy."""
 
-    def __init__(self, models, *, temperature=1.0, truncation=Truncation(), precision="float32"):
+    def __init__(self, models, *, temperature=1.0, truncation=Truncation(), precision="float32", draft=None):
+        """draft: trained along, for what its training expects of it."""
         self.models, self.temperature, self.truncation = models, temperature, truncation
         config = RunConfig.model_validate(
             {
@@ -71,9 +73,9 @@ class Audited:
             }
         )
         self.engine = models.engine(max_batch_size=256, precision=precision)
-        online = OnlineDraftTraining(num_updates_per_step=0)
+        online = OnlineDraftTraining(num_updates_per_step=1, unroll_length=1)
         self.trainer = TorchPolicyTrainer(
-            models.policy, None, None, trainer=config.trainer, grpo=config.grpo, online=online, seed=5
+            models.policy, None, draft, trainer=config.trainer, grpo=config.grpo, online=online, seed=5
         )
         self.audit, self.step = RunAudit(config), 0
 
@@ -95,6 +97,7 @@ class Audited:
             )
             logprobs = self.trainer.compute_logprobs(self.batch)
             self.metrics, alarms = self.audit.after_step(self.step, self.result, logprobs)
+            self.audit.after_draft_training(self.trainer.train_draft(self.batch))
             raised |= {alarm.name: count for alarm in alarms if alarm.is_raised}
             if until in raised:
                 break
@@ -293,6 +296,16 @@ def test_a_spoilt_draft_is_lossless_and_found_by_its_acceptance(trained, record_
     assert audited.result.counters.acceptance_length < length - 0.2
     assert {DECAY, COLLAPSE} & raised.keys()
     assert not {DRIFT, MISMATCH} & raised.keys()
+
+
+def test_a_draft_that_is_scrambled_from_the_start_is_not_what_its_training_expects(trained, record_property):
+    audited = Audited(trained, draft=deepcopy(trained.head))
+    audited.engine.update_draft(scrambled(trained.head.state_dict()))
+    raised = audited.run(3)
+    tell(record_property, 0.0, steps_to_decay=raised.get(DECAY))
+    assert raised == {DECAY: 2}
+    sound = Audited(trained, draft=deepcopy(trained.head))
+    assert sound.run(3) == {}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

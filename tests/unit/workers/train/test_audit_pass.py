@@ -25,14 +25,19 @@ def logits(seed, spread=1.5):
     return torch.randn(NUM_ROWS, PROMPT + LENGTH, VOCABULARY, generator=generator(seed)) * spread
 
 
-def make(truncation=Truncation(), seed=0, is_accepting_always=False):
-    """(log p, batch): every response token has been drafted, tested and decided by `verify`."""
+def make(truncation=Truncation(), seed=0, is_accepting_always=False, is_determined=False):
+    """(log p, batch): every response token has been drafted, tested and decided by `verify`.
+
+    is_determined: drafts are the likeliest tokens, not drawn, so that q is one-hot.
+    """
     log_p = logits(1).log_softmax(-1)
     p = truncate(log_p.exp(), truncation)[:, PROMPT - 1 : -1].flatten(0, 1)
     q = truncate((log_p + logits(2, 0.6)).softmax(-1), truncation)[:, PROMPT - 1 : -1].flatten(0, 1)
+    if is_determined:
+        q = torch.nn.functional.one_hot(q.argmax(1), VOCABULARY).float()
     drafted = torch.multinomial(q, 1, generator=generator(seed))
     policy = torch.stack([p, p], 1)  # the second row is that of the bonus, which is not looked at
-    verdict = verify(drafted, q[:, None], policy, generator(seed + 1))
+    verdict = verify(drafted, None if is_determined else q[:, None], policy, generator(seed + 1))
     accepted = verdict.num_accepted_B == 1
     if is_accepting_always:
         accepted = torch.ones_like(accepted)
@@ -40,7 +45,7 @@ def make(truncation=Truncation(), seed=0, is_accepting_always=False):
     chosen = p.gather(1, emitted[:, None]).log().view(NUM_ROWS, LENGTH)
     pad = torch.nn.functional.pad
     rows, columns = (t.flatten() for t in torch.meshgrid(torch.arange(NUM_ROWS), torch.arange(LENGTH), indexing="ij"))
-    top = q.topk(5)
+    top = q.topk(1 if is_determined else 5)
     batch = TrainingBatch(
         pad(emitted.view(NUM_ROWS, LENGTH), (PROMPT, 0)),
         pad(torch.ones(NUM_ROWS, LENGTH), (PROMPT, 0)),
@@ -60,9 +65,10 @@ def taken(log_p, batch, seed=3):
     return audit
 
 
+@pytest.mark.parametrize("is_determined", [False, True])
 @pytest.mark.parametrize("truncation", TRUNCATIONS)
-def test_exact_sampling_is_seen_as_exact(truncation):
-    audit = taken(*make(truncation))
+def test_exact_sampling_is_seen_as_exact(truncation, is_determined):
+    audit = taken(*make(truncation, is_determined=is_determined))
     seen = audit.observations()
     assert len(seen.pit_N) == len(seen.ordered_pit_M) == NUM_ROWS * LENGTH
     assert ks_uniform(seen.pit_N).p_value > 1e-3
@@ -75,8 +81,9 @@ def test_exact_sampling_is_seen_as_exact(truncation):
     assert metrics["mismatch/token_mult_prob_error_ratio"] == pytest.approx(1, abs=1e-5)
 
 
-def test_a_broken_acceptance_rule_is_seen_where_the_draft_is_known():
-    seen = taken(*make(is_accepting_always=True)).observations()
+@pytest.mark.parametrize("is_determined", [False, True])
+def test_a_broken_acceptance_rule_is_seen_where_the_draft_is_known(is_determined):
+    seen = taken(*make(is_accepting_always=True, is_determined=is_determined)).observations()
     assert ks_uniform(seen.ordered_pit_M).p_value < 1e-9
     assert (1 - seen.acceptance_probs_M).mean() > 0.1
 

@@ -152,8 +152,14 @@ def test_draft_training_touches_only_the_draft(make_trainer, make_draft, batch):
     torch.testing.assert_close(_parameters(trainer), _parameters(alone), atol=1e-5, rtol=1e-4)
     before, draft_before = _parameters(trainer), {n: t.clone() for n, t in trainer.export_draft().items()}
     metrics = trainer.train_draft(batch)
-    assert set(metrics) == {"draft/loss_nats", "draft/grad_norm", "draft/expected_acceptance_length_tokens"}
-    assert 1 < metrics["draft/expected_acceptance_length_tokens"] < 3
+    assert set(metrics) == {
+        "draft/loss_nats",
+        "draft/grad_norm",
+        "draft/expected_acceptance_length_tokens",
+        "draft/expected_acceptance_position_1_fraction",
+    }
+    first = metrics["draft/expected_acceptance_position_1_fraction"]
+    assert 1 + first < metrics["draft/expected_acceptance_length_tokens"] < 1 + 2 * first
     torch.testing.assert_close(_parameters(trainer), before, atol=0, rtol=0)
     after = trainer.export_draft()
     assert not torch.equal(after["fc.weight"], draft_before["fc.weight"])
