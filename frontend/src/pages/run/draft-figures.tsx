@@ -8,12 +8,15 @@ import { type Columns, latestValue } from "../../series/columns.ts";
 import { useSeries } from "../../series/use-series.ts";
 import { KeyFigure } from "./key-figure.tsx";
 
-const AREA = "draft_pretraining";
-const LOSS = `${AREA}/loss_nats`;
-const EXPECTED = `${AREA}/expected_acceptance_length_tokens`;
-const HELD_OUT_EXPECTED = `${AREA}/held_out_expected_acceptance_length_tokens`;
-const HELD_OUT = `${AREA}/held_out_acceptance_length_tokens`;
-const POSITIONS = [1, 2, 3].map((place) => `${AREA}/held_out_acceptance_position_${place}_fraction`);
+const LOSS = "draft_pretraining/loss_nats";
+const EXPECTED = "draft_pretraining/expected_acceptance_length_tokens";
+const HELD_OUT_EXPECTED = "draft_pretraining/held_out_expected_acceptance_length_tokens";
+const HELD_OUT = "draft_pretraining/held_out_acceptance_length_tokens";
+const POSITIONS = [
+  "draft_pretraining/held_out_acceptance_position_1_fraction",
+  "draft_pretraining/held_out_acceptance_position_2_fraction",
+  "draft_pretraining/held_out_acceptance_position_3_fraction",
+];
 
 /** What a trained draft is worth on prompts it was not trained on, and where it lies. */
 export function DraftFigures({ run }: { run: RunRead }) {

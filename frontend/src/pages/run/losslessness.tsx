@@ -9,7 +9,8 @@ import { FALSE_ALARM_RATE, judge, judgeByAlarms, MIN_DRIFT_DISTANCE, type Verdic
 
 const DISTANCE = "lossless/ks_distance";
 const EVIDENCE = "lossless/log10_e_value";
-const NAMES = [DISTANCE, EVIDENCE, "lossless/ks_p_value", "lossless/num_tokens", "lossless/drift_distance"];
+const OF_RUN = "lossless/run_ks_distance";
+const NAMES = [DISTANCE, EVIDENCE, OF_RUN, "lossless/ks_p_value", "lossless/num_tokens"];
 
 /** Whether the samples have followed the policy: the audit's alarm, with the distance and the evidence behind it. */
 export function Losslessness({ run, colour }: { run: RunRead; colour: string }) {
@@ -27,7 +28,7 @@ export function Losslessness({ run, colour }: { run: RunRead; colour: string }) 
       value={<span className={`verdict verdict-${verdict.state}`}>{words[verdict.state]}</span>}
       course={series(DISTANCE)}
       colour={colour}
-      hint={hintOf(verdict, latestValue(series("lossless/drift_distance")), numTokens)}
+      hint={hintOf(verdict, latestValue(series(OF_RUN)), numTokens)}
       explanation={evidence === null ? OLD_RULE : evidenceWords(evidence, run.config)}
       hasChange={false}
     />
@@ -38,14 +39,11 @@ export function Losslessness({ run, colour }: { run: RunRead; colour: string }) 
 const OLD_RULE = `Drift is said when a step's distance exceeds ${MIN_DRIFT_DISTANCE} with a p-value that would come up by
 chance in ${formatPercent(FALSE_ALARM_RATE)} of runs.`;
 
-function hintOf(
-  { state, distance }: Verdict,
-  driftDistance: number | null,
-  numTokens: number | null,
-): string {
+function hintOf({ state, distance }: Verdict, ofRun: number | null, numTokens: number | null): string {
   if (state === "unmeasured") return "Audited at every step";
-  if (state === "drift" && driftDistance !== null) return `Distance ${formatNumber(driftDistance, 2)} now`;
-  return `Distance ${formatNumber(distance, 2)}${numTokens ? ` over ${formatCount(numTokens)} tokens` : ""}`;
+  const words = `Distance ${formatNumber(distance, 2)}`;
+  if (ofRun !== null) return `${words}, over the run ${formatNumber(ofRun, 2)}`;
+  return numTokens ? `${words} over ${formatCount(numTokens)} tokens` : words;
 }
 
 function evidenceWords(evidence: number, config: unknown): string {
