@@ -28,7 +28,8 @@ _KINDS = (
     AlarmKind(
         AlarmName.DISTRIBUTION_DRIFT,
         "Distribution drift",
-        "Responses are not distributed as the policy says: what trains is not what was sampled.",
+        "Responses are not distributed as the policy says, or the engine's counts contradict each other: what trains "
+        "is not what was sampled.",
         "Stop the run and resume it with drafter none: if the alarm stays away, the drafting or the acceptance rule of "
         "the engine is at fault. Responses since the step it was raised at should not be trained on.",
     ),
@@ -50,13 +51,16 @@ _KINDS = (
         AlarmName.LOGPROB_MISMATCH,
         "Log-probability mismatch",
         "Engine and trainer disagree about the same tokens: the engine's weights are stale, or its numerics are off.",
-        "Compare the engine's precision with the trainer's, and look whether the weight sync failed at that step.",
+        "Look whether the weight sync failed at that step, and compare the engine's precision, temperature and "
+        "truncation with the trainer's.",
     ),
     AlarmKind(
         AlarmName.DRAFT_DECAY,
         "Draft falling behind",
-        "The acceptance length has fallen clearly below its best: the policy moves away from the draft.",
-        "Raise online.num_updates_per_step or its learning rates, or train a new draft from the latest checkpoint.",
+        "Fewer drafted tokens are accepted than at the run's best, or than the draft's own training expects: the "
+        "policy moves away from the draft, or the engine drafts with other weights than the trainer's.",
+        "Where acceptance fell slowly, raise online.num_updates_per_step or its learning rates, or train a new draft "
+        "from the latest checkpoint. Where it fell at once, or was low from the start, look at the draft's weight sync.",
     ),
 )
 

@@ -65,6 +65,22 @@ def test_each_rule_across_fields_names_its_field_and_the_mend(given: dict[str, o
     assert mend in errors[field]
 
 
+@pytest.mark.parametrize(
+    "audit",
+    [
+        {"max_tokens_per_step": 0},
+        {"max_evidence_tokens_per_step": -1},
+        {"false_alarm_rate": 0},
+        {"min_distance": 1},
+        {"max_mismatch_ratio": 1},
+        {"max_mismatch_growth_ratio": 0.5},
+        {"max_acceptance_fall_fraction": 0},
+    ],
+)
+def test_limits_of_the_audit_that_mean_nothing_are_refused(audit: dict[str, float]) -> None:
+    assert list(_errors({"audit": audit})) == [f"audit.{next(iter(audit))}"]
+
+
 def test_all_broken_rules_are_reported_at_once() -> None:
     errors = _errors({"rollout": {"temperature": 0}, "policy": {"kind": "scratch", "num_key_value_heads": 3}})
     assert set(errors) == {"rollout.temperature", "policy.num_key_value_heads"}

@@ -77,7 +77,7 @@ def test_exact_sampling_is_seen_as_exact(truncation, is_determined):
     assert abs(gap.sum()) < 4 * (seen.acceptance_probs_M * (1 - seen.acceptance_probs_M)).sum().sqrt()
     assert (seen.num_excluded, seen.num_contradictions) == (0, 0)
     metrics = audit.mismatch_metrics()
-    assert metrics["mismatch/kl_nats"] == pytest.approx(0, abs=1e-9)
+    assert metrics["mismatch/kl_nats"] == pytest.approx(0, abs=1e-7)
     assert metrics["mismatch/token_mult_prob_error_ratio"] == pytest.approx(1, abs=1e-5)
 
 
