@@ -60,7 +60,7 @@ _KINDS = (
         "Fewer drafted tokens are accepted than at the run's best, or than the draft's own training expects: the "
         "policy moves away from the draft, or the engine drafts with other weights than the trainer's.",
         "Where acceptance fell slowly, raise online.num_updates_per_step or its learning rates, or train a new draft "
-        "from the latest checkpoint. Where it fell at once, or was low from the start, look at the draft's weight sync.",
+        "from the latest checkpoint. Where it fell at once or was low from the start, look at the draft's weight sync.",
     ),
 )
 
