@@ -139,6 +139,9 @@ class Attempt:
             stop=self._stop,
             run=self._assignment.run_name,
         )
+        if config.job == "draft_training":
+            set_up.train_draft(Path(self._assignment.storage_dir))
+            return
         parts, progress = set_up.run()
         GrpoLoop(config, parts).run(progress)
 

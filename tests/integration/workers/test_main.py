@@ -168,6 +168,44 @@ def test_a_whole_run_from_nothing(make_worker, ingest_server, tmp_path):
     assert (Path(checkpoints[-1].path) / "policy" / "tokenizer.json").is_file()
 
 
+def test_a_draft_is_trained_alone_and_given_to_a_run(make_worker, ingest_server):
+    drafter = {**SMOKE["drafter"], "draft_vocabulary_size": 20}
+    trainer = make_worker(job="draft_training", drafter=drafter)
+    assert trainer.end(trainer.start()) == 0, trainer.errors()
+    assert ingest_server.bodies("finished")[0].outcome == "succeeded"
+    (checkpoint,) = ingest_server.bodies("checkpoint")
+    assert checkpoint.step == 0
+    assert checkpoint.size_bytes > 10_000
+    stages = {body.stage for body in ingest_server.bodies("heartbeat")}
+    assert stages <= {Stage.START, Stage.WARM_UP, Stage.DRAFT_PRETRAINING}
+    values = {name: value for (name, _), value in _values(ingest_server, 1).items()}
+    area = "draft_pretraining/held_out"
+    positions = [values[f"{area}_acceptance_position_{i}_fraction"] for i in (1, 2, 3)]
+    assert values[f"{area}_acceptance_length_tokens"] == pytest.approx(1 + sum(positions))
+    assert f"{area}_acceptance_position_4_fraction" not in values
+    assert positions[0] == pytest.approx(values[f"{area}_expected_acceptance_position_1_fraction"], abs=0.15)
+
+    del drafter["pretraining"]
+    run = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 1}, drafter=drafter | {"path": checkpoint.path})
+    assert run.end(run.start(attempt=2)) == 0, run.errors()
+    values = _values(ingest_server, 2)
+    assert 1 < values["rollout/acceptance_length_tokens", 1] <= 4
+    assert values["draft/loss_nats", 1] > 0
+    assert not any(name.startswith("draft_pretraining") for name, _ in values)
+
+
+@pytest.mark.parametrize("kind", ["mtp", "draft_model"])
+def test_drafts_of_other_kinds_are_trained_before_and_along_a_run(make_worker, ingest_server, kind):
+    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 1}, drafter=SMOKE["drafter"] | {"kind": kind})
+    assert worker.end(worker.start()) == 0, worker.errors()
+    values = _values(ingest_server, 1)
+    assert {step for name, step in values if name == "draft_pretraining/loss_nats"} == set(range(1, 11))
+    assert ("draft_pretraining/held_out_acceptance_length_tokens", 10) in values
+    assert values["draft/loss_nats", 1] > 0
+    (checkpoint,) = ingest_server.bodies("checkpoint")
+    assert (Path(checkpoint.path) / "draft" / "model.safetensors").is_file()
+
+
 def test_a_killed_attempt_is_followed_by_one_that_goes_on(make_worker, ingest_server):
     never = {"interval_steps": 0}
     worker = make_worker(
