@@ -6,12 +6,17 @@ feed-forward block, W = (H + 2 K) E width of queries, keys and values, H query h
 dimension, V vocabulary.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from workers.model.config import ModelConfig
+
+Linear = Callable[[Tensor], Tensor]
 
 
 class KvCache(Protocol):
@@ -37,25 +42,68 @@ class KvCache(Protocol):
         """Overwrite one row by another."""
 
 
-class Operations(Protocol):
+@dataclass(frozen=True, slots=True)
+class PackedLayer:
+    """One decoder layer, with all that can be folded: the weights of the norms before qkv and gate_up into these
+    ((n * w) @ W^T = n @ (W * w)^T), the factor 1 / sqrt(head_dim) of the scores into what makes the queries."""
+
+    qkv: Linear
+    qk_norm_HE: Tensor | None
+    """float32 [query and key heads, head_dim]; None in a draft head that does not norm them."""
+    output: Linear
+    gate_up: Linear
+    down: Linear
+
+
+class Operations(ABC):
     """The operations, all without gradient."""
 
+    @abstractmethod
     def allocate_cache(
         self, config: ModelConfig, num_layers: int, num_rows: int, capacity: int, *, is_verified: bool
     ) -> KvCache:
         """Room for num_rows sequences of capacity tokens. is_verified: several tokens a row are new in most passes."""
 
+    @abstractmethod
     def enter(self, embedded: Tensor) -> Tensor:
         """The residual stream that embedded tokens start: a copy, in the precision that it is kept in."""
 
+    @abstractmethod
     def add_norm(self, x: Tensor, delta: Tensor | None, tap: Tensor | None = None) -> Tensor:
         """x += delta, in place; x / sqrt(mean(x^2) + eps) in the precision of products. tap: a slice to copy x to."""
 
+    @abstractmethod
     def silu_mul(self, gate_up: Tensor) -> Tensor:
         """silu(gate) * up of the two side by side; [..., I]."""
 
+    @abstractmethod
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
         """softmax(logits / temperature), float32; 1 at the first largest for temperature 0."""
 
+    @abstractmethod
     def draw(self, weights: Tensor, generator: torch.Generator) -> Tensor:
         """One index per row of the last dimension, with chances proportional to its non-negative weights."""
+
+    def run_layers(
+        self,
+        layers: Sequence[PackedLayer],
+        x_RND: Tensor,
+        cache: KvCache,
+        placement: Any,
+        taps: Mapping[int, Tensor],
+        first_qkv_RNW: Tensor | None = None,
+    ) -> Tensor:
+        """Every layer over new tokens, the residual stream in place; returns that, normed, [R, N, D].
+
+        taps: slices that a layer's output is copied to, by its index. first_qkv_RNW: the first layer's, where it does
+        not come from x alone.
+        """
+        normed = self.add_norm(x_RND, None) if first_qkv_RNW is None else None
+        for index, layer in enumerate(layers):
+            qkv = first_qkv_RNW if normed is None else layer.qkv(normed)
+            assert qkv is not None
+            normed = self.add_norm(x_RND, layer.output(cache.attend(index, qkv, layer.qk_norm_HE, placement)))
+            delta = layer.down(self.silu_mul(layer.gate_up(normed)))
+            normed = self.add_norm(x_RND, delta, taps.get(index))
+        assert normed is not None
+        return normed

@@ -1,6 +1,6 @@
 """Weights as inference wants them: fused, folded and reordered for the processor. Made anew at every weight sync."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,10 +10,8 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import EagleConfig
 from workers.rollout.native.operations import NativeOperations, pack_product
-from workers.rollout.operations import Operations
+from workers.rollout.operations import Linear, Operations, PackedLayer
 from workers.rollout.torch_operations import TorchOperations
-
-Linear = Callable[[Tensor], Tensor]
 
 # oneDNN picks the packed layout for about this many rows; what it picks serves fewer and more rows well.
 _TYPICAL_NUM_ROWS = 64
@@ -45,19 +43,6 @@ def _has_onednn_bfloat16() -> bool:
         and hasattr(operators, "_reorder_linear_weight")
         and bool(operators._is_mkldnn_bf16_supported())
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PackedLayer:
-    """One decoder layer, with all that can be folded: the weights of the norms before qkv and gate_up into these
-    ((n * w) @ W^T = n @ (W * w)^T), the factor 1 / sqrt(head_dim) of the scores into what makes the queries."""
-
-    qkv: Linear
-    qk_norm_HE: Tensor | None
-    """float32 [query and key heads, head_dim]; None in the draft head, which does not norm them."""
-    output: Linear
-    gate_up: Linear
-    down: Linear
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from workers.algo.acceptance import draw
 from workers.algo.sampling import sampling_probs
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
+from workers.rollout.operations import Operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class TorchKvCache:
         self.values[layer].index_put_(at, v_RNKE)
 
 
-class TorchOperations:
+class TorchOperations(Operations):
     """On the device and in the precision of the policy's weights."""
 
     def __init__(self, eps: float, dtype: torch.dtype, device: torch.device) -> None:

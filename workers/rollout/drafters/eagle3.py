@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from workers.rollout.drafters.features import FeatureSession
-from workers.rollout.packed_weights import PackedDraft, PackedLayer, PackedPolicy
+from workers.rollout.operations import PackedLayer
+from workers.rollout.packed_weights import PackedDraft, PackedPolicy
 from workers.rollout.sampler import Sampler
 
 
@@ -14,7 +15,6 @@ class Eagle3Drafter:
 
     def __init__(self, head: PackedDraft, policy: PackedPolicy) -> None:
         self.head, self.policy = head, policy
-        self.eps = head.config.policy.rms_norm_eps
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -32,8 +32,9 @@ class Eagle3Drafter:
 
     def enter(self, hidden: Tensor, next_ids: Tensor) -> tuple[Tensor, Tensor]:
         embedded = F.embedding(next_ids, self.head.normed_embedding_VD)
-        normed = F.rms_norm(hidden, hidden.shape[-1:], None, self.eps)
-        return self.policy.operations.enter(hidden), self.head.layer.qkv(torch.cat([embedded, normed], dim=-1))
+        x = self.policy.operations.enter(hidden)
+        normed = self.policy.operations.add_norm(x, None)
+        return x, self.head.layer.qkv(torch.cat([embedded, normed], dim=-1))
 
     def carry(self, hidden: Tensor, normed: Tensor) -> Tensor:
         return hidden

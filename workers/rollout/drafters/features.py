@@ -14,10 +14,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from workers.rollout.decoder import finish_layer
 from workers.rollout.drafters.drafter import Draft, Verified
-from workers.rollout.operations import KvCache, Operations
-from workers.rollout.packed_weights import PackedLayer, PackedPolicy
+from workers.rollout.operations import KvCache, Operations, PackedLayer
+from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
@@ -58,6 +57,7 @@ class FeatureSession:
         self.operations: Operations = policy.operations
         self.device = policy.embedding_VD.device
         self.num_rows = num_rows
+        self.layers = (head.layer,)
         # What stands behind a row's own positions aside is written too, and means nothing.
         self.cache = self._allocate(num_rows, capacity + _MAX_ASIDE)
         self.num_features = len(head.tap_layers) * policy.config.hidden_size
@@ -95,7 +95,6 @@ class FeatureSession:
         num_rows = len(start_R)
         span = max(len(row.token_ids) for row in rows) + draft_length
         hidden, qkv = self._read(num_rows)
-        norm = self.head.layer.qk_norm_HE
         token_ids: list[Tensor] = []
         probs: list[Tensor] = []
         for step in range(draft_length):
@@ -104,9 +103,8 @@ class FeatureSession:
             else:
                 x = hidden
             placement = self.cache.place(start_R - 1 + step, 1, span)
-            mixed = self.cache.attend(0, qkv, norm, placement)
             hidden = torch.empty(x.shape, dtype=self.policy.dtype, device=self.device)
-            normed = finish_layer(self.operations, self.head.layer, x, mixed, hidden)
+            normed = self.operations.run_layers(self.layers, x, self.cache, placement, {0: hidden}, qkv)
             hidden = self.head.carry(hidden, normed)
             probs.append(self.sampler.probs(self.head.scores(normed.squeeze(1))))
             token_ids.append(self.sampler.draw(probs[-1]))

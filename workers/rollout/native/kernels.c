@@ -70,6 +70,9 @@ static inline bf16 to_bf16(float x)
 
 static inline float sum_of(vf x)
 {
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)x);
+#endif
     float s = 0;
     for (int i = 0; i < LANES; i++)
         s += x[i];
@@ -78,14 +81,15 @@ static inline float sum_of(vf x)
 
 static inline vf choose(vi where, vf a, vf b) { return (vf)((where & (vi)a) | (~where & (vi)b)); }
 
-static inline vf reciprocal(vf x) /* divisions of whole vectors are slow */
+static inline float largest_of(vf x)
 {
 #ifdef __AVX512F__
-    vf y = (vf)_mm512_rcp14_ps((__m512)x);
-    return y * (2.0f - x * y);
-#else
-    return 1.0f / x;
+    return _mm512_reduce_max_ps((__m512)x);
 #endif
+    float top = x[0];
+    for (int i = 1; i < LANES; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
 }
 
 /* exp(x) to about 2 units in the last place, x held within -87 .. 87: 2^n times a polynomial of the rest. */
@@ -124,6 +128,7 @@ static inline vf exp_vf(vf x)
 #define REQUEST_PERMISSION 0x1023 /* ARCH_REQ_XCOMP_PERM */
 #define TILE_DATA 18
 #define TILE_ELEMENTS 512
+#define FETCHED_AHEAD 8 /* tiles */
 
 int64_t use_tiles(void) { return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1; }
 
@@ -169,14 +174,26 @@ void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_
     }
 }
 
+/* x / (1 + exp(-x)) to bfloat16's precision. */
+static inline vf silu_vf(vf x)
+{
+#ifdef __AVX512F__
+    vf t = (vf)_mm512_min_ps(_mm512_max_ps((__m512)(x * -1.44269504f), (__m512)splat(-126.0f)), (__m512)splat(126.0f));
+    vf n = (vf)_mm512_roundscale_ps((__m512)t, 0), r = t - n;
+    vf power = ((0.0558f * r + 0.2402f) * r + 0.6931f) * r + 1.0f;
+    return x * (vf)_mm512_rcp14_ps((__m512)(1.0f + (vf)_mm512_scalef_ps((__m512)power, (__m512)n)));
+#else
+    return x / (1.0f + exp_vf(-x));
+#endif
+}
+
 /* silu(gate) * up, gate_up holding both side by side. */
 void silu_mul(const bf16 *gate_up, bf16 *out, int64_t m, int64_t inner)
 {
     for (int64_t row = 0; row < m; row++) {
         const bf16 *gate = gate_up + row * 2 * inner, *up = gate + inner;
         for (int64_t i = 0; i < inner; i += LANES) {
-            vf g = load_bf16(gate + i);
-            store_bf16(out + row * inner + i, g * reciprocal(1.0f + exp_vf(-g)) * load_bf16(up + i));
+            store_bf16(out + row * inner + i, silu_vf(load_bf16(gate + i)) * load_bf16(up + i));
         }
     }
 }
@@ -206,7 +223,7 @@ static inline void turn_head(const bf16 *in, const float *weight, const float *c
     }
 }
 
-/* softmax of a row's first `limit` scores; 0 from there to the first multiple of 32 that is not below span. */
+/* softmax of a row's first `limit` scores; next to nothing from there to the first multiple of 32 not below span. */
 static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int64_t span)
 {
     int64_t i, end = (limit + LANES - 1) / LANES * LANES, padded = (span + 31) / 32 * 32;
@@ -215,9 +232,7 @@ static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int6
     vf tops = *(vf *)scores, total = {0};
     for (i = LANES; i < end; i += LANES)
         tops = choose(*(vf *)(scores + i) > tops, *(vf *)(scores + i), tops);
-    float top = tops[0];
-    for (i = 1; i < LANES; i++)
-        top = tops[i] > top ? tops[i] : top;
+    float top = largest_of(tops);
     for (i = 0; i < end; i += LANES) {
         vf w = exp_vf(*(vf *)(scores + i) - top);
         *(vf *)(scores + i) = w;
@@ -226,8 +241,8 @@ static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int6
     float scale = 1.0f / sum_of(total);
     for (i = 0; i < end; i += LANES)
         store_bf16(weights + i, *(vf *)(scores + i) * scale);
-    for (i = limit; i < padded; i++)
-        weights[i] = 0;
+    for (; i < padded; i += LANES)
+        *(vh *)(weights + i) = (vh){0};
 }
 
 /* scores[count, T] of queries[count, E] against keys up to span. */
@@ -324,10 +339,10 @@ void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float
                 bf16 *to_values = row_values + head * t * e + at / 2 * e * 2 + at % 2;
                 turn_head(token + (h + head) * e, qk_norm ? qk_norm + (h + head) * e : 0, cos + at * e, sin + at * e,
                           eps, e, turned);
-                for (int64_t c = 0; c < e; c += 2) {
-                    to_keys[c * LANES] = to_bf16(turned[c]);
-                    to_keys[c * LANES + 1] = to_bf16(turned[c + 1]);
-                }
+                for (int64_t c = 0; c < e; c += LANES)
+                    store_bf16(queries + c, *(vf *)(turned + c));
+                for (int64_t c = 0; c < e; c += 2)
+                    memcpy(to_keys + c * LANES, queries + c, 2 * sizeof(bf16));
                 for (int64_t c = 0; c < e; c++)
                     to_values[2 * c] = value[c];
             }
@@ -385,8 +400,7 @@ void softmax(const bf16 *logits, float *probs, int64_t m, int64_t v, float sharp
             vf x = load_bf16(in + i);
             tops = choose(x > tops, x, tops);
         }
-        for (i = 0; i < LANES; i++)
-            top = tops[i] > top ? tops[i] : top;
+        top = largest_of(tops) > top ? largest_of(tops) : top;
         for (i = whole; i < v; i++)
             top = to_float(in[i]) > top ? to_float(in[i]) : top;
         if (sharpness == 0) {
@@ -437,67 +451,61 @@ void draw(const float *weights, const float *uniforms, int64_t *tokens, int64_t 
 /* Products with weights, where there are matrix tiles. Packed weights are [O / 16, I / 32, 16, 16, 2]: for each tile of
  * 16 outputs and 32 inputs, pairs of inputs by output. */
 #ifdef HAS_TILES
-static void store_sums(const float *sums, bf16 *out, int64_t o, int rows)
+static inline void store_sums(const float *sums, bf16 *out, int64_t o, int rows)
 {
     for (int i = 0; i < rows; i++)
         store_bf16(out + i * o, *(const vf *)(sums + i * LANES));
 }
 
-/* Up to 32 rows of x times all outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs,
- * 6-7 weights. */
-static void product_rows(const bf16 *x, const bf16 *packed, bf16 *out, int upper, int lower, int64_t o, int64_t i)
+static inline void fetch(const bf16 *tile) /* into the cache, before it is needed */
+{
+    for (int line = 0; line < 16; line++)
+        _mm_prefetch((const char *)tile + 64 * line, _MM_HINT_T0);
+}
+
+/* Up to 32 rows of x times 32 outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs, 6-7
+ * weights; `next` are the weights that are needed after these, which come from far away. */
+static inline void product_block(const bf16 *x, const bf16 *weights, const bf16 *next, bf16 *out, int upper, int lower,
+                                 int is_pair, int64_t o, int64_t i)
 {
     float sums[4][TILE_ELEMENTS / 2] __attribute__((aligned(64)));
-    int64_t stride = i * 2, steps = i / 32;
-    for (int64_t left = 0; left < o; left += 32) {
-        int is_pair = left + 32 <= o;
-        const bf16 *w0 = packed + left * i, *w1 = w0 + 16 * i;
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-        if (lower && is_pair)
-            for (int64_t s = 0; s < steps; s++) {
-                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
-                _tile_loadd(4, x + s * 32, stride);
-                _tile_loadd(7, w1 + s * TILE_ELEMENTS, 64);
-                _tile_loadd(5, x + 16 * i + s * 32, stride);
-                _tile_dpbf16ps(0, 4, 6);
-                _tile_dpbf16ps(1, 4, 7);
-                _tile_dpbf16ps(2, 5, 6);
-                _tile_dpbf16ps(3, 5, 7);
-            }
-        else if (is_pair)
-            for (int64_t s = 0; s < steps; s++) {
-                _tile_loadd(4, x + s * 32, stride);
-                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
-                _tile_loadd(7, w1 + s * TILE_ELEMENTS, 64);
-                _tile_dpbf16ps(0, 4, 6);
-                _tile_dpbf16ps(1, 4, 7);
-            }
-        else
-            for (int64_t s = 0; s < steps; s++) {
-                _tile_loadd(4, x + s * 32, stride);
-                _tile_loadd(6, w0 + s * TILE_ELEMENTS, 64);
-                _tile_dpbf16ps(0, 4, 6);
-                if (lower) {
-                    _tile_loadd(5, x + 16 * i + s * 32, stride);
-                    _tile_dpbf16ps(2, 5, 6);
-                }
-            }
-        _tile_stored(0, sums[0], 64);
-        store_sums(sums[0], out + left, o, upper);
+    int64_t stride = i * 2;
+    const bf16 *right = weights + 16 * i;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t c = 0; c < i; c += 32) {
+        if (next) {
+            fetch(next + c * LANES);
+            fetch(next + c * LANES + 16 * i);
+        }
+        _tile_loadd(4, x + c, stride);
+        _tile_loadd(6, weights + c * LANES, 64);
+        _tile_dpbf16ps(0, 4, 6);
         if (is_pair) {
-            _tile_stored(1, sums[1], 64);
-            store_sums(sums[1], out + left + 16, o, upper);
+            _tile_loadd(7, right + c * LANES, 64);
+            _tile_dpbf16ps(1, 4, 7);
         }
         if (lower) {
-            _tile_stored(2, sums[2], 64);
-            store_sums(sums[2], out + 16 * o + left, o, lower);
-            if (is_pair) {
-                _tile_stored(3, sums[3], 64);
-                store_sums(sums[3], out + 16 * o + left + 16, o, lower);
-            }
+            _tile_loadd(5, x + 16 * i + c, stride);
+            _tile_dpbf16ps(2, 5, 6);
+            if (is_pair)
+                _tile_dpbf16ps(3, 5, 7);
+        }
+    }
+    _tile_stored(0, sums[0], 64);
+    store_sums(sums[0], out, o, upper);
+    if (is_pair) {
+        _tile_stored(1, sums[1], 64);
+        store_sums(sums[1], out + 16, o, upper);
+    }
+    if (lower) {
+        _tile_stored(2, sums[2], 64);
+        store_sums(sums[2], out + 16 * o, o, lower);
+        if (is_pair) {
+            _tile_stored(3, sums[3], 64);
+            store_sums(sums[3], out + 16 * o + 16, o, lower);
         }
     }
 }
@@ -505,17 +513,71 @@ static void product_rows(const bf16 *x, const bf16 *packed, bf16 *out, int upper
 /* out [M, O] = x [M, I] weights^T; O a multiple of 16, I of 32. */
 void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i)
 {
-    int configured = -1;
-    for (int64_t row = 0; row < m; row += 32) {
-        int64_t count = m - row < 32 ? m - row : 32;
-        int upper = count < 16 ? count : 16, lower = count - upper;
-        if (configured != count)
-            configure((int[8]){upper, upper, lower, lower, upper, lower, 16, 16});
-        configured = count;
-        product_rows(x + row * i, packed, out + row * o, upper, lower, o, i);
-    }
+    int upper = m < 16 ? (int)m : 16, lower = m < 32 ? (int)m - upper : 16;
+    configure((int[8]){upper, upper, lower, lower, upper, lower, 16, 16});
+    /* Inputs of 64 rows stay in the nearest cache while the weights pass by. */
+    for (int64_t block = 0; block < m; block += 64)
+        for (int64_t left = 0; left < o; left += 32)
+            for (int64_t row = block; row < m && row < block + 64; row += 32) {
+                /* A rest of less than 32 rows is made up with rows that are done already. */
+                int64_t first = m > 32 && row + 32 > m ? m - 32 : row;
+                const bf16 *next = row == block && left + 64 <= o ? packed + (left + 32) * i : 0;
+                if (lower == 16 && left + 32 <= o) /* constants that let the compiler drop what is not needed */
+                    product_block(x + first * i, packed + left * i, next, out + first * o + left, 16, 16, 1, o, i);
+                else
+                    product_block(x + first * i, packed + left * i, next, out + first * o + left, upper, lower,
+                                  left + 32 <= o, o, i);
+            }
     _tile_release();
 }
+
+typedef struct {
+    const bf16 *qkv, *output, *gate_up, *down;
+    const float *qk_norm;
+    bf16 *keys, *values, *tap;
+} layer;
+
+typedef struct {
+    int64_t hidden, inner, heads, key_heads, head_dim, capacity;
+    float eps;
+    const float *cos, *sin;
+} shape;
+
+int64_t pass_scratch_bytes(const shape *s, int64_t m)
+{
+    int64_t width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed = s->heads * s->head_dim;
+    return 2 * m * (width + mixed + s->hidden + 3 * s->inner) + attend_scratch_bytes(s->head_dim, s->capacity) + 512;
+}
+
+/* All layers over N new tokens of every row, x being the residual stream [M, D]; normed is what the head reads. The first
+ * layer's qkv is given where it does not come from x alone. */
+void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *x, const bf16 *first_qkv, const int64_t *start,
+          bf16 *normed, int64_t tap_stride, int64_t r, int64_t n, char *scratch)
+{
+    int64_t m = r * n, width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed_size = s->heads * s->head_dim;
+    float *attention = (float *)scratch;
+    bf16 *qkv = (bf16 *)(scratch + (attend_scratch_bytes(s->head_dim, s->capacity) + 63) / 64 * 64),
+         *mixed = qkv + m * width, *delta = mixed + m * mixed_size, *gate_up = delta + m * s->hidden,
+         *active = gate_up + 2 * m * s->inner;
+    if (!first_qkv)
+        add_norm(x, 0, normed, 0, 0, m, s->hidden, s->eps);
+    for (int64_t index = 0; index < num_layers; index++) {
+        const layer *l = layers + index;
+        const bf16 *in = index == 0 && first_qkv ? first_qkv : qkv;
+        if (in == qkv)
+            product(normed, l->qkv, qkv, m, width, s->hidden);
+        attend(in, l->qk_norm, s->cos, s->sin, start, l->keys, l->values, mixed, attention, r, n, s->heads, s->key_heads,
+               s->head_dim, s->capacity, s->eps);
+        product(mixed, l->output, delta, m, s->hidden, mixed_size);
+        add_norm(x, delta, normed, 0, 0, m, s->hidden, s->eps);
+        product(normed, l->gate_up, gate_up, m, 2 * s->inner, s->hidden);
+        silu_mul(gate_up, active, m, s->inner);
+        product(active, l->down, delta, m, s->hidden, s->inner);
+        add_norm(x, delta, normed, l->tap, tap_stride, m, s->hidden, s->eps);
+    }
+}
 #else
-void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i) {}
+int64_t pass_scratch_bytes(const void *s, int64_t m) { return 0; }
+void product(void) {}
+void run_layers(void) {}
 #endif

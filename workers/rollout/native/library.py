@@ -29,9 +29,13 @@ _SIGNATURES: dict[str, list[type]] = {
     "attend_scratch_bytes": [_SIZE] * 2,
     "use_tiles": [],
     "product": [*[_POINTER] * 3, *[_SIZE] * 3],
+    "pass_scratch_bytes": [_POINTER, _SIZE],
+    "run_layers": [_POINTER, _SIZE, *[_POINTER] * 5, *[_SIZE] * 3, _POINTER],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
 }
+_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "use_tiles")
+"""Functions that return one."""
 
 
 @functools.cache
@@ -56,7 +60,7 @@ def load() -> ctypes.CDLL | None:
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes = arguments
-        function.restype = _SIZE if name in ("attend_scratch_bytes", "use_tiles") else None
+        function.restype = _SIZE if name in _NUMBERS else None
     return library
 
 

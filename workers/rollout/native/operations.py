@@ -1,8 +1,9 @@
 """The operations of generation by the compiled kernels, for bfloat16 on a processor; see workers.rollout.operations."""
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
+from workers.rollout.operations import KvCache, Operations, PackedLayer
 
 _LANES = 16
 _TILE = 32
@@ -22,6 +24,25 @@ class Placement:
 
     start_R: Tensor
     num_new: int
+
+
+class Layer(ctypes.Structure):
+    """kernels.c's `layer`."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_void_p) for name in ("qkv", "output", "gate_up", "down", "qk_norm", "keys", "values", "tap")
+    ]
+
+
+class Shape(ctypes.Structure):
+    """kernels.c's `shape`."""
+
+    _fields_: ClassVar = [
+        *((name, ctypes.c_int64) for name in ("hidden", "inner", "heads", "key_heads", "head_dim", "capacity")),
+        ("eps", ctypes.c_float),
+        ("cos", ctypes.c_void_p),
+        ("sin", ctypes.c_void_p),
+    ]
 
 
 class NativeKvCache:
@@ -39,11 +60,39 @@ class NativeKvCache:
         self.cos_TE, self.sin_TE = rotary_tables(self.capacity, e, config.rope_theta, torch.device("cpu"))
         self.num_heads, self.num_key_heads, self.head_dim = config.num_attention_heads, heads, e
         self.eps = config.rms_norm_eps
-        self._attend = library.attend
+        self.library = library
         self.scratch = torch.empty(library.attend_scratch_bytes(e, self.capacity), dtype=torch.uint8)
         self._addresses = [(k.data_ptr(), v.data_ptr()) for k, v in zip(self.keys, self.values, strict=True)]
         self._tables = (self.cos_TE.data_ptr(), self.sin_TE.data_ptr())
-        self._scratch = self.scratch.data_ptr()
+        self.shape = Shape(
+            config.hidden_size,
+            config.intermediate_size,
+            *(self.num_heads, heads, e, self.capacity, self.eps),
+            *self._tables,
+        )
+        self._layers: Sequence[PackedLayer] = ()
+        self._table: ctypes.Array[Layer] | None = None
+
+    def table(self, layers: Sequence[PackedLayer]) -> "ctypes.Array[Layer] | None":
+        """The layers and this cache's room for them, as the kernels read them; None where a product is not theirs."""
+        if layers is not self._layers:
+            self._layers = layers
+            rows = [_products(layer) for layer in layers]
+            self._table = None
+            if all(row is not None for row in rows):
+                entries = [
+                    Layer(*products, None if layer.qk_norm_HE is None else layer.qk_norm_HE.data_ptr(), *room, None)
+                    for layer, products, room in zip(layers, rows, self._addresses, strict=True)
+                ]
+                self._table = (Layer * len(entries))(*entries)
+        return self._table
+
+    def scratch_for(self, num_tokens: int) -> Tensor:
+        """Room for what a pass over so many tokens writes down on its way."""
+        needed = self.library.pass_scratch_bytes(self.shape, num_tokens)
+        if self.scratch.numel() < needed:
+            self.scratch = torch.empty(needed, dtype=torch.uint8)
+        return self.scratch
 
     def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
         if span > self.capacity:
@@ -72,7 +121,7 @@ class NativeKvCache:
         self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement, out: Tensor | None
     ) -> None:
         keys, values = self._addresses[layer]
-        self._attend(
+        self.library.attend(
             qkv_RNW.data_ptr(),
             None if qk_norm_HE is None else qk_norm_HE.data_ptr(),
             *self._tables,
@@ -80,7 +129,7 @@ class NativeKvCache:
             keys,
             values,
             None if out is None else out.data_ptr(),
-            self._scratch,
+            self.scratch.data_ptr(),
             len(placement.start_R),
             placement.num_new,
             self.num_heads,
@@ -91,7 +140,7 @@ class NativeKvCache:
         )
 
 
-class NativeOperations:
+class NativeOperations(Operations):
     """The residual stream is kept in float32."""
 
     def __init__(self, library: ctypes.CDLL, eps: float) -> None:
@@ -143,6 +192,43 @@ class NativeOperations:
         self._silu_mul(gate_up.data_ptr(), out.data_ptr(), out.numel() // size, size)
         return out
 
+    def run_layers(
+        self,
+        layers: Sequence[PackedLayer],
+        x_RND: Tensor,
+        cache: KvCache,
+        placement: Placement,
+        taps: Mapping[int, Tensor],
+        first_qkv_RNW: Tensor | None = None,
+    ) -> Tensor:
+        """In one call where all products are by matrix tiles."""
+        assert isinstance(cache, NativeKvCache)
+        table = cache.table(layers)
+        if table is None:
+            return super().run_layers(layers, x_RND, cache, placement, taps, first_qkv_RNW)
+        tap_stride = 0
+        for index, tap in taps.items():
+            table[index].tap, tap_stride = tap.data_ptr(), tap.stride(-2)
+        num_rows, num_new, _ = x_RND.shape
+        normed = torch.empty(x_RND.shape, dtype=torch.bfloat16)
+        scratch = cache.scratch_for(num_rows * num_new)
+        self.library.run_layers(
+            table,
+            len(layers),
+            cache.shape,
+            x_RND.data_ptr(),
+            None if first_qkv_RNW is None else first_qkv_RNW.data_ptr(),
+            placement.start_R.data_ptr(),
+            normed.data_ptr(),
+            tap_stride,
+            num_rows,
+            num_new,
+            scratch.data_ptr(),
+        )
+        for index in taps:
+            table[index].tap = None
+        return normed
+
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
         probs = torch.empty(logits.shape)
         size = logits.shape[-1]
@@ -159,20 +245,34 @@ class NativeOperations:
         return tokens
 
 
-def pack_product(weight_OI: Tensor) -> Callable[[Tensor], Tensor] | None:
-    """x -> x @ weight^T in bfloat16 on a copy of the weight, by matrix tiles; None where these or a fit are missing."""
+class Product:
+    """x -> x @ weight^T by matrix tiles, for bfloat16 x [..., I]; the result is [..., O]."""
+
+    def __init__(self, library: ctypes.CDLL, packed: Tensor, num_outputs: int, num_inputs: int) -> None:
+        self.packed, self.num_outputs, self.num_inputs = packed, num_outputs, num_inputs
+        self.address, self._run = packed.data_ptr(), library.product
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = x.contiguous()
+        out = torch.empty(*x.shape[:-1], self.num_outputs, dtype=torch.bfloat16)
+        num_rows = out.numel() // self.num_outputs
+        self._run(x.data_ptr(), self.address, out.data_ptr(), num_rows, self.num_outputs, self.num_inputs)
+        return out
+
+
+def pack_product(weight_OI: Tensor) -> Product | None:
+    """A product on a copy of the weight; None where there are no matrix tiles, or its shape does not fill them."""
     num_outputs, num_inputs = weight_OI.shape
     library = load() if num_outputs % _LANES == 0 and num_inputs % _TILE == 0 else None
     if library is None or not library.use_tiles():
         return None
     tiles = weight_OI.detach().to(torch.bfloat16).view(num_outputs // _LANES, _LANES, num_inputs // _TILE, _LANES, 2)
-    packed = tiles.permute(0, 2, 3, 1, 4).contiguous()
-    address, run = packed.data_ptr(), library.product
+    return Product(library, tiles.permute(0, 2, 3, 1, 4).contiguous(), num_outputs, num_inputs)
 
-    def product(x: Tensor, packed: Tensor = packed) -> Tensor:  # noqa: ARG001 (keeps the weights alive)
-        out = torch.empty(*x.shape[:-1], num_outputs, dtype=torch.bfloat16)
-        x = x.contiguous()
-        run(x.data_ptr(), address, out.data_ptr(), out.numel() // num_outputs, num_outputs, num_inputs)
-        return out
 
-    return product
+def _products(layer: PackedLayer) -> tuple[int, ...] | None:
+    """Addresses of a layer's packed weights."""
+    products = (layer.qkv, layer.output, layer.gate_up, layer.down)
+    if not all(isinstance(product, Product) for product in products):
+        return None
+    return tuple(product.address for product in products if isinstance(product, Product))
