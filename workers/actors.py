@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from contract.config import RunConfig
-from contract.config.drafter import OnlineDraftTraining, TrainedDrafter
+from contract.config.drafter import NgramDrafter, OnlineDraftTraining, SuffixDrafter, TrainedDrafter
 from contract.config.policy import ScratchPolicy
 from workers.data.tokenizer import load_tokenizer
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
 from workers.ray_calls import RayCalls
+from workers.rollout.drafters.looked_up import looked_up_drafting
 from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import Completion, DraftEvidence, RolloutResult, SamplingParams, SpeculationCounters
 from workers.rollout.torch_engine import TorchRolloutEngine
@@ -57,6 +58,8 @@ class RolloutActor:
         drafting = None
         if isinstance(config.drafter, TrainedDrafter) and draft is not None:
             drafting = trained_drafting(config.drafter, draft)
+        elif isinstance(config.drafter, NgramDrafter | SuffixDrafter):
+            drafting = looked_up_drafting(config.drafter)
         self._engine = TorchRolloutEngine(
             policy.config,
             sorted({load_tokenizer(folder).eos_id, *policy.config.eos_token_ids}),

@@ -21,6 +21,15 @@ class Truncation:
     min_p: float = 0.0
     """Those at least this share as probable as the most probable one; 0 keeps all."""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what would keep nothing."""
+        if self.top_k < 0:
+            raise ValueError(f"top_k = {self.top_k}: must be at least 1, or 0 to keep all tokens")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p = {self.top_p}: must be above 0 and at most 1, which keeps all tokens")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min_p = {self.min_p}: must be below 1 and at least 0, which keeps all tokens")
+
     @property
     def is_active(self) -> bool:
         """Whether anything is cut."""
@@ -30,8 +39,9 @@ class Truncation:
 def sampling_probs(logits: Tensor, temperature: float, truncation: Truncation = Truncation()) -> Tensor:
     """softmax(logits / temperature) over the tokens that truncation keeps, float32 [..., V]; no gradient is meant.
 
-    Temperature first, then top-k, top-p of what is left scaled to 1, and min-p, as vLLM and Hugging Face order them.
-    Temperature 0 gives 1 to the largest logit, the first of equal ones.
+    Temperature first, then top-k, top-p of what is left scaled to 1, and min-p, in the order of Hugging Face; vLLM
+    takes min-p before top-p, whose share is then one of fewer tokens. Temperature 0 gives 1 to the largest logit, the
+    first of equal ones.
     """
     if temperature == 0:
         return F.one_hot(logits.argmax(-1), logits.shape[-1]).float()
@@ -40,7 +50,11 @@ def sampling_probs(logits: Tensor, temperature: float, truncation: Truncation = 
 
 
 def truncate(probs: Tensor, truncation: Truncation) -> Tensor:
-    """Apply truncation to probabilities [..., V]. Tokens of equal probability are kept or cut together."""
+    """Apply truncation to probabilities [..., V].
+
+    Tokens of equal probability are kept or cut together, in top-p too, where Hugging Face and vLLM keep those of them
+    that their sorting puts first: what is kept depends on the probabilities alone.
+    """
     num_tokens = probs.shape[-1]
     threshold = torch.zeros_like(probs[..., :1])
     if 0 < truncation.top_k < num_tokens:
