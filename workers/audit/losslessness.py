@@ -55,9 +55,12 @@ def _is_usual_counts(counts_K: Tensor) -> bool:
 
 
 def _acceptance_statistic(seen: AuditObservations) -> Tensor:
-    gap = acceptance_gap(seen.is_accepted_M, seen.acceptance_probs_M)
+    """Without what a policy of NaN says, which would make all later sums NaN; the step's own metrics show it."""
+    is_known_M = ~seen.acceptance_probs_M.isnan()
+    is_accepted_M, probs_M = seen.is_accepted_M[is_known_M], seen.acceptance_probs_M[is_known_M]
+    gap = acceptance_gap(is_accepted_M, probs_M)
     head = torch.tensor([gap.num_tested, gap.gap_sum, gap.variance], dtype=torch.float64)
-    return torch.cat([head, log_tilts(seen.is_accepted_M, seen.acceptance_probs_M)])
+    return torch.cat([head, log_tilts(is_accepted_M, probs_M)])
 
 
 _KINDS = {

@@ -30,8 +30,9 @@ class AcceptanceGap(NamedTuple):
 
 
 def acceptance_probs(policy_probs_M: Tensor, draft_probs_M: Tensor) -> Tensor:
-    """m = min(1, p(x) / q(x)), float64, of proposed tokens x (arXiv:2211.17192, algorithm 1)."""
-    return (policy_probs_M.double() / draft_probs_M.double()).clamp_max(1.0)
+    """m = min(1, p(x) / q(x)), float64, of proposed tokens x (arXiv:2211.17192, algorithm 1); 0 where p is."""
+    p_M = policy_probs_M.double()
+    return torch.where(p_M == 0, 0.0, p_M / draft_probs_M.double()).clamp_max(1.0)
 
 
 def acceptance_gap(is_accepted_M: Tensor, acceptance_probs_M: Tensor) -> AcceptanceGap:

@@ -51,6 +51,20 @@ def test_a_test_that_saw_nothing_says_nothing(make_observed):
     assert empty["lossless/log10_e_value"] == pytest.approx(0)
 
 
+def test_a_step_of_nan_is_shown_and_spoils_no_later_one(make_observed):
+    audit, observed = Losslessness(50, MIN_DISTANCE), make_observed()
+    seen = observed.step()
+    broken = AuditObservations(
+        seen.pit_N * math.nan, 0, seen.ordered_pit_M * math.nan, seen.is_accepted_M, seen.acceptance_probs_M * math.nan
+    )
+    metrics = audit.observe(broken)
+    assert math.isnan(metrics["lossless/ks_distance"])
+    assert math.isnan(metrics["lossless/acceptance_gap_fraction"])
+    later = observe(audit, observed, 3)
+    assert all(math.isfinite(value) for value in later.values())
+    assert steps_to_evidence(audit, observed, ordered_moved=0.3) <= 10
+
+
 @pytest.mark.parametrize(
     ("fault", "test", "max_steps"),
     [

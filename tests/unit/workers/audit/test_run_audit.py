@@ -14,12 +14,12 @@ def config(**changes):
     return RunConfig.model_validate({"grpo": {"num_steps": 100}} | changes)
 
 
-def result(num_drafts=600, first_accepted=400, length=30, **changes):
-    """16 responses of equal length; k = 2, and half of the first acceptances have a second."""
+def result(num_drafts=600, first_accepted=400, length=30, counters=None):
+    """128 responses of equal length; k = 2, and half of the first acceptances have a second."""
     positions = [first_accepted, first_accepted // 2]
-    counters = SpeculationCounters(num_drafts, 2 * num_drafts, sum(positions), positions)
+    counters = counters or SpeculationCounters(num_drafts, 2 * num_drafts, sum(positions), positions)
     completions = [Completion(i // 8, [1] * length, [0.0] * length, is_truncated=False) for i in range(128)]
-    return RolloutResult(completions, changes.get("counters", counters), 1.0)
+    return RolloutResult(completions, counters, 1.0)
 
 
 def logprobs(seen, mismatch=1.01):
@@ -62,7 +62,7 @@ def test_responses_are_chosen_within_the_budget_by_the_last_steps_length(driven)
     driven.steps(1, result=result(length=64))
     assert len(driven.audit.choose().with_evidence) == 64
     plain = RunAudit(config(drafter={"kind": "none"}, audit={"max_tokens_per_step": 1280}))
-    assert plain.choose() == (list(range(0, 128, 13))[:0] + [i * 128 // 10 for i in range(10)], [])
+    assert plain.choose() == ([0, 12, 25, 38, 51, 64, 76, 89, 102, 115], [])
     assert RunAudit(config(audit={"max_evidence_tokens_per_step": 0})).choose().with_evidence == []
 
 

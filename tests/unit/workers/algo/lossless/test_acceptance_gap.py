@@ -15,6 +15,10 @@ def test_hand_computed_gap():
     assert gap.z == pytest.approx(1.2 / 0.46**0.5)
 
 
+def test_chances_are_finite_where_a_probability_rounds_to_nothing():
+    assert acceptance_probs(torch.tensor([0.0, 0.2]), torch.tensor([0.0, 0.0])).tolist() == [0.0, 1.0]
+
+
 def test_nothing_tested_is_no_score():
     gap = acceptance_gap(torch.zeros(0, dtype=torch.bool), torch.zeros(0))
     assert (gap.num_tested, gap.gap, gap.z) == (0, 0.0, None)
