@@ -44,15 +44,26 @@ class KvCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PackedLayer:
-    """One decoder layer, with all that can be folded: the weights of the norms before qkv and gate_up into these
+    """One decoder layer, with all that can be folded: the weights of the norms before qkv and gated into these
     ((n * w) @ W^T = n @ (W * w)^T), the factor 1 / sqrt(head_dim) of the scores into what makes the queries."""
 
     qkv: Linear
     qk_norm_HE: Tensor | None
     """float32 [query and key heads, head_dim]; None in a draft head that does not norm them."""
     output: Linear
-    gate_up: Linear
+    gated: Linear
+    """silu(gate) * up of the feed-forward block."""
     down: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A draft head that reads, side by side, the normed embedding of a token and its own last output, normed, and whose
+    logits are over all tokens: its steps need nothing else of each other."""
+
+    layers: tuple[PackedLayer]
+    normed_embedding_VD: Tensor
+    head: Linear
 
 
 class Operations(ABC):
@@ -71,10 +82,6 @@ class Operations(ABC):
     @abstractmethod
     def add_norm(self, x: Tensor, delta: Tensor | None, tap: Tensor | None = None) -> Tensor:
         """x += delta, in place; x / sqrt(mean(x^2) + eps) in the precision of products. tap: a slice to copy x to."""
-
-    @abstractmethod
-    def silu_mul(self, gate_up: Tensor) -> Tensor:
-        """silu(gate) * up of the two side by side; [..., I]."""
 
     @abstractmethod
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
@@ -103,7 +110,21 @@ class Operations(ABC):
             qkv = first_qkv_RNW if normed is None else layer.qkv(normed)
             assert qkv is not None
             normed = self.add_norm(x_RND, layer.output(cache.attend(index, qkv, layer.qk_norm_HE, placement)))
-            delta = layer.down(self.silu_mul(layer.gate_up(normed)))
-            normed = self.add_norm(x_RND, delta, taps.get(index))
+            normed = self.add_norm(x_RND, layer.down(layer.gated(normed)), taps.get(index))
         assert normed is not None
         return normed
+
+    def draft_chain(
+        self,
+        chain: "Chain",
+        x_R1D: Tensor,
+        qkv_R1W: Tensor,
+        cache: KvCache,
+        start_R: Tensor,
+        draft_length: int,
+        temperature: float,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Tensor] | None:
+        """All steps of a draft at once: token ids [R, K] and their distributions [R, K, V], from the first step's
+        residual stream and qkv; None where steps have to be taken one by one."""
+        return None

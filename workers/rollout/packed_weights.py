@@ -9,7 +9,7 @@ from torch import Tensor
 
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import EagleConfig
-from workers.rollout.native.operations import NativeOperations, pack_product
+from workers.rollout.native.operations import NativeOperations, pack_gated_product, pack_product
 from workers.rollout.operations import Linear, Operations, PackedLayer
 from workers.rollout.torch_operations import TorchOperations
 
@@ -33,6 +33,21 @@ def pack_linear(weight_OI: Tensor, dtype: torch.dtype) -> Linear:
         product = torch.ops.mkldnn._linear_pointwise.default
         return lambda x: product(x, packed, None, "none", [], "")
     return lambda x: F.linear(x, weight)
+
+
+def pack_gated(gate_OI: Tensor, up_OI: Tensor, dtype: torch.dtype) -> Linear:
+    """x -> silu(x @ gate^T) * (x @ up^T) in `dtype`, on a copy of the weights."""
+    if gate_OI.device.type == "cpu" and dtype == torch.bfloat16:
+        product = pack_gated_product(gate_OI, up_OI)
+        if product is not None:
+            return product
+    linear = pack_linear(torch.cat([gate_OI, up_OI]), dtype)
+
+    def gated(x: Tensor) -> Tensor:
+        gate, up = linear(x).chunk(2, dim=-1)
+        return F.silu(gate).mul_(up)
+
+    return gated
 
 
 def _has_onednn_bfloat16() -> bool:
@@ -140,12 +155,12 @@ def _pack_layer(
 ) -> PackedLayer:
     d, m, e = config.hidden_size, config.intermediate_size, config.head_dim
     mlp_norm = weights.take(f"{prefix}post_attention_layernorm.weight", d)
-    gate_up = torch.cat([weights.take(f"{prefix}mlp.{part}_proj.weight", m, d) for part in ("gate", "up")])
+    gate, up = (weights.take(f"{prefix}mlp.{part}_proj.weight", m, d) * mlp_norm for part in ("gate", "up"))
     return PackedLayer(
         qkv=pack_linear(qkv, dtype),
         qk_norm_HE=qk_norm,
         output=pack_linear(weights.take(f"{prefix}self_attn.o_proj.weight", d, config.num_attention_heads * e), dtype),
-        gate_up=pack_linear(gate_up * mlp_norm, dtype),
+        gated=pack_gated(gate, up, dtype),
         down=pack_linear(weights.take(f"{prefix}mlp.down_proj.weight", d, m), dtype),
     )
 

@@ -143,10 +143,6 @@ class TorchOperations(Operations):
             tap.copy_(x)
         return F.rms_norm(x, x.shape[-1:], None, self.eps)
 
-    def silu_mul(self, gate_up: Tensor) -> Tensor:
-        gate, up = gate_up.chunk(2, dim=-1)
-        return F.silu(gate).mul_(up)
-
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
         return sampling_probs(logits, temperature)
 

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from workers.rollout.drafters.features import FeatureSession
-from workers.rollout.operations import PackedLayer
+from workers.rollout.operations import Chain, PackedLayer
 from workers.rollout.packed_weights import PackedDraft, PackedPolicy
 from workers.rollout.sampler import Sampler
 
@@ -15,6 +15,9 @@ class Eagle3Drafter:
 
     def __init__(self, head: PackedDraft, policy: PackedPolicy) -> None:
         self.head, self.policy = head, policy
+        self.chain = None
+        if head.vocabulary_V is None:
+            self.chain = Chain((head.layer,), head.normed_embedding_VD, head.head)
 
     @property
     def tap_layers(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workers.rollout.drafters.drafter import Draft, Verified
-from workers.rollout.operations import KvCache, Operations, PackedLayer
+from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
@@ -35,6 +35,10 @@ class FeatureHead(Protocol):
     @property
     def layer(self) -> PackedLayer:
         """Its decoder layer."""
+
+    @property
+    def chain(self) -> Chain | None:
+        """What all steps of a draft can be computed from at once, for a head that is one."""
 
     def fuse(self, features: Tensor) -> Tensor:
         """The policy's features [..., F] as the head's input [..., D]."""
@@ -57,7 +61,7 @@ class FeatureSession:
         self.operations: Operations = policy.operations
         self.device = policy.embedding_VD.device
         self.num_rows = num_rows
-        self.layers = (head.layer,)
+        self.layers = (head.layer,) if head.chain is None else head.chain.layers
         # What stands behind a row's own positions aside is written too, and means nothing.
         self.cache = self._allocate(num_rows, capacity + _MAX_ASIDE)
         self.num_features = len(head.tap_layers) * policy.config.hidden_size
@@ -95,6 +99,13 @@ class FeatureSession:
         num_rows = len(start_R)
         span = max(len(row.token_ids) for row in rows) + draft_length
         hidden, qkv = self._read(num_rows)
+        if self.head.chain is not None and not self.sampler.truncation.is_active:
+            drafted = self.operations.draft_chain(
+                *(self.head.chain, hidden, qkv, self.cache, start_R - 1, draft_length),
+                *(self.sampler.temperature, self.sampler.generator),
+            )
+            if drafted is not None:
+                return Draft(*drafted)
         token_ids: list[Tensor] = []
         probs: list[Tensor] = []
         for step in range(draft_length):

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from workers.model.mtp import MtpConfig
 from workers.rollout.drafters.features import FeatureSession
-from workers.rollout.packed_weights import Linear, PackedLayer, PackedPolicy, Weights, pack_linear, pack_policy_layer
+from workers.rollout.operations import Linear, PackedLayer
+from workers.rollout.packed_weights import PackedPolicy, Weights, pack_linear, pack_policy_layer
 from workers.rollout.sampler import Sampler
 
 
@@ -56,6 +57,8 @@ class PackedMtp:
 
 class MtpDrafter:
     """The module's packed weights, as a head on the policy's last hidden state."""
+
+    chain = None
 
     def __init__(self, module: PackedMtp, policy: PackedPolicy) -> None:
         self.module, self.policy = module, policy

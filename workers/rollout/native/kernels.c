@@ -187,17 +187,6 @@ static inline vf silu_vf(vf x)
 #endif
 }
 
-/* silu(gate) * up, gate_up holding both side by side. */
-void silu_mul(const bf16 *gate_up, bf16 *out, int64_t m, int64_t inner)
-{
-    for (int64_t row = 0; row < m; row++) {
-        const bf16 *gate = gate_up + row * 2 * inner, *up = gate + inner;
-        for (int64_t i = 0; i < inner; i += LANES) {
-            store_bf16(out + row * inner + i, silu_vf(load_bf16(gate + i)) * load_bf16(up + i));
-        }
-    }
-}
-
 /* One head: normed where a weight is given, turned by its position. */
 static inline void turn_head(const bf16 *in, const float *weight, const float *cos, const float *sin, float eps,
                              int64_t e, float *out)
@@ -451,36 +440,74 @@ void draw(const float *weights, const float *uniforms, int64_t *tokens, int64_t 
 /* Products with weights, where there are matrix tiles. Packed weights are [O / 16, I / 32, 16, 16, 2]: for each tile of
  * 16 outputs and 32 inputs, pairs of inputs by output. */
 #ifdef HAS_TILES
-static inline void store_sums(const float *sums, bf16 *out, int64_t o, int rows)
+/* 16 sums of each half of a block to their row: side by side, or silu(left) * right. */
+static inline void store_halves(const float *left, bf16 *to, int is_gated)
 {
-    for (int i = 0; i < rows; i++)
-        store_bf16(out + i * o, *(const vf *)(sums + i * LANES));
+    vf a = *(const vf *)left, b = *(const vf *)(left + TILE_ELEMENTS / 2);
+    if (is_gated) {
+        store_bf16(to, silu_vf(a) * b);
+    } else {
+        store_bf16(to, a);
+        store_bf16(to + LANES, b);
+    }
 }
 
-static inline void fetch(const bf16 *tile) /* into the cache, before it is needed */
-{
-    for (int line = 0; line < 16; line++)
-        _mm_prefetch((const char *)tile + 64 * line, _MM_HINT_T0);
-}
-
-/* Up to 32 rows of x times 32 outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs, 6-7
- * weights; `next` are the weights that are needed after these, which come from far away. */
-static inline void product_block(const bf16 *x, const bf16 *weights, const bf16 *next, bf16 *out, int upper, int lower,
-                                 int is_pair, int64_t o, int64_t i)
-{
+/* A block of 32 rows and 32 outputs whose sums are yet to be written. */
+typedef struct {
     float sums[4][TILE_ELEMENTS / 2] __attribute__((aligned(64)));
-    int64_t stride = i * 2;
+    bf16 *out;
+} block;
+
+static inline void store_row(const block *b, int row, int64_t width, int is_gated) /* 0 .. 31 */
+{
+    store_halves(b->sums[row / 16 * 2] + row % 16 * LANES, b->out + row * width, is_gated);
+}
+
+/* 32 rows of x times 32 outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs, 6-7
+ * weights. Meanwhile the block before is written, and `lines` of what comes after are fetched, for it comes from afar. */
+static inline void product_block(const bf16 *x, const bf16 *weights, block *b, const block *before, const char *after,
+                                 int lines, int64_t width, int is_gated, int64_t i)
+{
+    int64_t stride = i * 2, steps = i / 32;
+    int rows = (int)((32 + steps - 1) / steps), written = 0;
     const bf16 *right = weights + 16 * i;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     for (int64_t c = 0; c < i; c += 32) {
-        if (next) {
-            fetch(next + c * LANES);
-            fetch(next + c * LANES + 16 * i);
-        }
         _tile_loadd(4, x + c, stride);
+        _tile_loadd(6, weights + c * LANES, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, right + c * LANES, 64);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, x + 16 * i + c, stride);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        for (int line = 0; line < lines; line++, after += 64)
+            _mm_prefetch(after, _MM_HINT_T0);
+        if (before)
+            for (int end = written + rows < 32 ? written + rows : 32; written < end; written++)
+                store_row(before, written, width, is_gated);
+    }
+    _tile_stored(0, b->sums[0], 64);
+    _tile_stored(1, b->sums[1], 64);
+    _tile_stored(2, b->sums[2], 64);
+    _tile_stored(3, b->sums[3], 64);
+}
+
+/* Any number of rows up to 32 times 16 or 32 outputs. */
+static void product_rest(const bf16 *x, const bf16 *weights, bf16 *out, int upper, int lower, int is_pair, int64_t width,
+                         int is_gated, int64_t i)
+{
+    float sums[4][TILE_ELEMENTS / 2] __attribute__((aligned(64)));
+    const bf16 *right = weights + 16 * i;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t c = 0; c < i; c += 32) {
+        _tile_loadd(4, x + c, i * 2);
         _tile_loadd(6, weights + c * LANES, 64);
         _tile_dpbf16ps(0, 4, 6);
         if (is_pair) {
@@ -488,51 +515,63 @@ static inline void product_block(const bf16 *x, const bf16 *weights, const bf16 
             _tile_dpbf16ps(1, 4, 7);
         }
         if (lower) {
-            _tile_loadd(5, x + 16 * i + c, stride);
+            _tile_loadd(5, x + 16 * i + c, i * 2);
             _tile_dpbf16ps(2, 5, 6);
             if (is_pair)
                 _tile_dpbf16ps(3, 5, 7);
         }
     }
     _tile_stored(0, sums[0], 64);
-    store_sums(sums[0], out, o, upper);
-    if (is_pair) {
+    if (is_pair)
         _tile_stored(1, sums[1], 64);
-        store_sums(sums[1], out + 16, o, upper);
-    }
     if (lower) {
         _tile_stored(2, sums[2], 64);
-        store_sums(sums[2], out + 16 * o, o, lower);
-        if (is_pair) {
+        if (is_pair)
             _tile_stored(3, sums[3], 64);
-            store_sums(sums[3], out + 16 * o + 16, o, lower);
-        }
+    }
+    for (int row = 0; row < upper + lower; row++) {
+        const float *left = sums[row / 16 * 2] + row % 16 * LANES;
+        if (is_pair)
+            store_halves(left, out + row * width, is_gated);
+        else
+            store_bf16(out + row * width, *(const vf *)left);
     }
 }
 
-/* out [M, O] = x [M, I] weights^T; O a multiple of 16, I of 32. */
-void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i)
+/* out = x [M, I] weights^T, [M, O]; O a multiple of 16, I of 32. Gated: tiles of the gate's and the other outputs take
+ * turns, and out is silu(gate) * other, [M, O / 2], O a multiple of 32. */
+void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o, int64_t i, int64_t is_gated)
 {
     int upper = m < 16 ? (int)m : 16, lower = m < 32 ? (int)m - upper : 16;
+    int64_t num_blocks = (m + 31) / 32, share = (i + num_blocks - 1) / num_blocks, width = is_gated ? o / 2 : o;
+    int lines = (int)((share + i / 32 - 1) / (i / 32)), turn = 0;
+    block blocks[2], *before = 0;
     configure((int[8]){upper, upper, lower, lower, upper, lower, 16, 16});
-    /* Inputs of 64 rows stay in the nearest cache while the weights pass by. */
-    for (int64_t block = 0; block < m; block += 64)
-        for (int64_t left = 0; left < o; left += 32)
-            for (int64_t row = block; row < m && row < block + 64; row += 32) {
-                /* A rest of less than 32 rows is made up with rows that are done already. */
-                int64_t first = m > 32 && row + 32 > m ? m - 32 : row;
-                const bf16 *next = row == block && left + 64 <= o ? packed + (left + 32) * i : 0;
-                if (lower == 16 && left + 32 <= o) /* constants that let the compiler drop what is not needed */
-                    product_block(x + first * i, packed + left * i, next, out + first * o + left, 16, 16, 1, o, i);
-                else
-                    product_block(x + first * i, packed + left * i, next, out + first * o + left, upper, lower,
-                                  left + 32 <= o, o, i);
+    for (int64_t left = 0; left < o; left += 32) {
+        bf16 *to = out + (is_gated ? left / 2 : left);
+        const char *next = left + 64 <= o ? (const char *)(packed + (left + 32) * i) : 0;
+        for (int64_t row = 0; row < m; row += 32) {
+            /* A rest of less than 32 rows is made up with rows that are done already. */
+            int64_t first = m > 32 && row + 32 > m ? m - 32 : row;
+            if (m < 32 || left + 32 > o) {
+                product_rest(x + first * i, packed + left * i, to + first * width, upper, lower, left + 32 <= o, width,
+                             (int)is_gated, i);
+                continue;
             }
+            block *b = blocks + (turn++ & 1);
+            product_block(x + first * i, packed + left * i, b, before, next + row / 32 * share * 64, next ? lines : 0,
+                          width, (int)is_gated, i);
+            b->out = to + first * width;
+            before = b;
+        }
+    }
+    for (int row = 0; before && row < 32; row++)
+        store_row(before, row, width, (int)is_gated);
     _tile_release();
 }
 
 typedef struct {
-    const bf16 *qkv, *output, *gate_up, *down;
+    const bf16 *qkv, *output, *gated, *down;
     const float *qk_norm;
     bf16 *keys, *values, *tap;
 } layer;
@@ -546,7 +585,7 @@ typedef struct {
 int64_t pass_scratch_bytes(const shape *s, int64_t m)
 {
     int64_t width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed = s->heads * s->head_dim;
-    return 2 * m * (width + mixed + s->hidden + 3 * s->inner) + attend_scratch_bytes(s->head_dim, s->capacity) + 512;
+    return 2 * m * (width + mixed + s->hidden + s->inner) + attend_scratch_bytes(s->head_dim, s->capacity) + 512;
 }
 
 /* All layers over N new tokens of every row, x being the residual stream [M, D]; normed is what the head reads. The first
@@ -557,27 +596,62 @@ void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *
     int64_t m = r * n, width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed_size = s->heads * s->head_dim;
     float *attention = (float *)scratch;
     bf16 *qkv = (bf16 *)(scratch + (attend_scratch_bytes(s->head_dim, s->capacity) + 63) / 64 * 64),
-         *mixed = qkv + m * width, *delta = mixed + m * mixed_size, *gate_up = delta + m * s->hidden,
-         *active = gate_up + 2 * m * s->inner;
+         *mixed = qkv + m * width, *delta = mixed + m * mixed_size, *active = delta + m * s->hidden;
     if (!first_qkv)
         add_norm(x, 0, normed, 0, 0, m, s->hidden, s->eps);
     for (int64_t index = 0; index < num_layers; index++) {
         const layer *l = layers + index;
         const bf16 *in = index == 0 && first_qkv ? first_qkv : qkv;
         if (in == qkv)
-            product(normed, l->qkv, qkv, m, width, s->hidden);
+            product(normed, l->qkv, qkv, m, width, s->hidden, 0);
         attend(in, l->qk_norm, s->cos, s->sin, start, l->keys, l->values, mixed, attention, r, n, s->heads, s->key_heads,
                s->head_dim, s->capacity, s->eps);
-        product(mixed, l->output, delta, m, s->hidden, mixed_size);
+        product(mixed, l->output, delta, m, s->hidden, mixed_size, 0);
         add_norm(x, delta, normed, 0, 0, m, s->hidden, s->eps);
-        product(normed, l->gate_up, gate_up, m, 2 * s->inner, s->hidden);
-        silu_mul(gate_up, active, m, s->inner);
-        product(active, l->down, delta, m, s->hidden, s->inner);
+        product(normed, l->gated, active, m, 2 * s->inner, s->hidden, 1);
+        product(active, l->down, delta, m, s->hidden, s->inner, 0);
         add_norm(x, delta, normed, l->tap, tap_stride, m, s->hidden, s->eps);
+    }
+}
+
+int64_t chain_scratch_bytes(const shape *s, int64_t r, int64_t v)
+{
+    int64_t width = (s->heads + 2 * s->key_heads) * s->head_dim;
+    return pass_scratch_bytes(s, r) + 2 * r * (2 * s->hidden + width + s->hidden + v) + 8 * r + 512;
+}
+
+/* k tokens drafted one after the other by a head of one layer that reads, side by side, a token's embedding and its own
+ * last output, normed (EAGLE-3). x [R, D] and qkv are the first step's, start its positions; probs: [k, R, V]; tokens and
+ * uniforms: [k, R]. embedding: [V, D], normed. */
+void draft_chain(const layer *l, const shape *s, const bf16 *embedding, const bf16 *head, int64_t v, float sharpness,
+                 float *x, const bf16 *first_qkv, const int64_t *first_start, const float *uniforms, int64_t *tokens,
+                 float *probs, int64_t r, int64_t k, char *scratch)
+{
+    int64_t d = s->hidden, width = (s->heads + 2 * s->key_heads) * s->head_dim;
+    int64_t *start = (int64_t *)scratch;
+    bf16 *joined = (bf16 *)(start + r), *qkv = joined + 2 * r * d, *normed = qkv + r * width, *logits = normed + r * d;
+    char *rest = (char *)(((uintptr_t)(logits + r * v) + 63) / 64 * 64);
+    memcpy(start, first_start, r * sizeof(int64_t));
+    for (int64_t step = 0; step < k; step++) {
+        if (step > 0) {
+            add_norm(x, 0, normed, 0, 0, r, d, s->eps);
+            for (int64_t row = 0; row < r; row++) {
+                memcpy(joined + row * 2 * d, embedding + tokens[(step - 1) * r + row] * d, d * sizeof(bf16));
+                memcpy(joined + row * 2 * d + d, normed + row * d, d * sizeof(bf16));
+                start[row]++;
+            }
+            product(joined, l->qkv, qkv, r, width, 2 * d, 0);
+        }
+        run_layers(l, 1, s, x, step > 0 ? qkv : first_qkv, start, normed, 0, r, 1, rest);
+        product(normed, head, logits, r, v, d, 0);
+        softmax(logits, probs + step * r * v, r, v, sharpness);
+        draw(probs + step * r * v, uniforms + step * r, tokens + step * r, r, v);
     }
 }
 #else
 int64_t pass_scratch_bytes(const void *s, int64_t m) { return 0; }
+int64_t chain_scratch_bytes(const void *s, int64_t r, int64_t v) { return 0; }
 void product(void) {}
 void run_layers(void) {}
+void draft_chain(void) {}
 #endif

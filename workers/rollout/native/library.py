@@ -24,17 +24,18 @@ _COMPILE_TIMEOUT_S = 120
 _POINTER, _SIZE, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _SIGNATURES: dict[str, list[type]] = {
     "add_norm": [*[_POINTER] * 4, *[_SIZE] * 3, _REAL],
-    "silu_mul": [*[_POINTER] * 2, *[_SIZE] * 2],
     "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
     "attend_scratch_bytes": [_SIZE] * 2,
     "use_tiles": [],
-    "product": [*[_POINTER] * 3, *[_SIZE] * 3],
+    "product": [*[_POINTER] * 3, *[_SIZE] * 4],
     "pass_scratch_bytes": [_POINTER, _SIZE],
+    "chain_scratch_bytes": [_POINTER, _SIZE, _SIZE],
+    "draft_chain": [*[_POINTER] * 4, _SIZE, _REAL, *[_POINTER] * 6, *[_SIZE] * 2, _POINTER],
     "run_layers": [_POINTER, _SIZE, *[_POINTER] * 5, *[_SIZE] * 3, _POINTER],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
 }
-_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "use_tiles")
+_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "chain_scratch_bytes", "use_tiles")
 """Functions that return one."""
 
 

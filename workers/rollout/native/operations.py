@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
-from workers.rollout.operations import KvCache, Operations, PackedLayer
+from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer
 
 _LANES = 16
 _TILE = 32
@@ -30,7 +30,7 @@ class Layer(ctypes.Structure):
     """kernels.c's `layer`."""
 
     _fields_: ClassVar = [
-        (name, ctypes.c_void_p) for name in ("qkv", "output", "gate_up", "down", "qk_norm", "keys", "values", "tap")
+        (name, ctypes.c_void_p) for name in ("qkv", "output", "gated", "down", "qk_norm", "keys", "values", "tap")
     ]
 
 
@@ -89,7 +89,7 @@ class NativeKvCache:
 
     def scratch_for(self, num_tokens: int) -> Tensor:
         """Room for what a pass over so many tokens writes down on its way."""
-        needed = self.library.pass_scratch_bytes(self.shape, num_tokens)
+        needed = self.library.pass_scratch_bytes(ctypes.byref(self.shape), num_tokens)
         if self.scratch.numel() < needed:
             self.scratch = torch.empty(needed, dtype=torch.uint8)
         return self.scratch
@@ -145,7 +145,7 @@ class NativeOperations(Operations):
 
     def __init__(self, library: ctypes.CDLL, eps: float) -> None:
         self.library, self.eps = library, eps
-        self._add_norm, self._silu_mul = library.add_norm, library.silu_mul
+        self._add_norm = library.add_norm
 
     @classmethod
     def find(cls, config: ModelConfig, dtype: torch.dtype, device: torch.device) -> "NativeOperations | None":
@@ -186,12 +186,6 @@ class NativeOperations(Operations):
         )
         return normed
 
-    def silu_mul(self, gate_up: Tensor) -> Tensor:
-        size = gate_up.shape[-1] // 2
-        out = torch.empty(*gate_up.shape[:-1], size, dtype=torch.bfloat16)
-        self._silu_mul(gate_up.data_ptr(), out.data_ptr(), out.numel() // size, size)
-        return out
-
     def run_layers(
         self,
         layers: Sequence[PackedLayer],
@@ -215,7 +209,7 @@ class NativeOperations(Operations):
         self.library.run_layers(
             table,
             len(layers),
-            cache.shape,
+            ctypes.byref(cache.shape),
             x_RND.data_ptr(),
             None if first_qkv_RNW is None else first_qkv_RNW.data_ptr(),
             placement.start_R.data_ptr(),
@@ -228,6 +222,35 @@ class NativeOperations(Operations):
         for index in taps:
             table[index].tap = None
         return normed
+
+    def draft_chain(
+        self,
+        chain: Chain,
+        x_R1D: Tensor,
+        qkv_R1W: Tensor,
+        cache: KvCache,
+        start_R: Tensor,
+        draft_length: int,
+        temperature: float,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, Tensor] | None:
+        assert isinstance(cache, NativeKvCache)
+        table = cache.table(chain.layers)
+        if table is None or not isinstance(chain.head, Product):
+            return None
+        num_rows, num_tokens = len(start_R), chain.head.num_outputs
+        tokens_KR = torch.empty(draft_length, num_rows, dtype=torch.int64)
+        probs_KRV = torch.empty(draft_length, num_rows, num_tokens)
+        uniforms_KR = torch.rand(draft_length, num_rows, generator=generator)
+        shape = ctypes.byref(cache.shape)
+        scratch = torch.empty(self.library.chain_scratch_bytes(shape, num_rows, num_tokens), dtype=torch.uint8)
+        self.library.draft_chain(
+            *(table, shape, chain.normed_embedding_VD.data_ptr(), chain.head.address, num_tokens),
+            1 / temperature if temperature else 0.0,
+            *(x_R1D.data_ptr(), qkv_R1W.data_ptr(), start_R.data_ptr(), uniforms_KR.data_ptr()),
+            *(tokens_KR.data_ptr(), probs_KRV.data_ptr(), num_rows, draft_length, scratch.data_ptr()),
+        )
+        return tokens_KR.T, probs_KRV.transpose(0, 1)
 
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
         probs = torch.empty(logits.shape)
@@ -246,33 +269,50 @@ class NativeOperations(Operations):
 
 
 class Product:
-    """x -> x @ weight^T by matrix tiles, for bfloat16 x [..., I]; the result is [..., O]."""
+    """x -> x @ weight^T by matrix tiles, or the gated unit of two weights, for bfloat16 x [..., I]."""
 
-    def __init__(self, library: ctypes.CDLL, packed: Tensor, num_outputs: int, num_inputs: int) -> None:
-        self.packed, self.num_outputs, self.num_inputs = packed, num_outputs, num_inputs
-        self.address, self._run = packed.data_ptr(), library.product
+    def __init__(self, library: ctypes.CDLL, weight_OI: Tensor, *, is_gated: bool) -> None:
+        """is_gated: 16 rows of the gate and 16 of the other weight take turns."""
+        self.num_outputs, self.num_inputs, self.is_gated = *weight_OI.shape, is_gated
+        tiles = weight_OI.view(self.num_outputs // _LANES, _LANES, self.num_inputs // _TILE, _LANES, 2)
+        self.packed = tiles.permute(0, 2, 3, 1, 4).contiguous()
+        self.address, self._run = self.packed.data_ptr(), library.product
 
     def __call__(self, x: Tensor) -> Tensor:
         x = x.contiguous()
-        out = torch.empty(*x.shape[:-1], self.num_outputs, dtype=torch.bfloat16)
-        num_rows = out.numel() // self.num_outputs
-        self._run(x.data_ptr(), self.address, out.data_ptr(), num_rows, self.num_outputs, self.num_inputs)
+        width = self.num_outputs // 2 if self.is_gated else self.num_outputs
+        out = torch.empty(*x.shape[:-1], width, dtype=torch.bfloat16)
+        num_rows = out.numel() // width
+        self._run(
+            *(x.data_ptr(), self.address, out.data_ptr(), num_rows, self.num_outputs, self.num_inputs, self.is_gated)
+        )
         return out
 
 
 def pack_product(weight_OI: Tensor) -> Product | None:
     """A product on a copy of the weight; None where there are no matrix tiles, or its shape does not fill them."""
+    library = _library_with_tiles(weight_OI)
+    return library and Product(library, weight_OI.detach().to(torch.bfloat16).contiguous(), is_gated=False)
+
+
+def pack_gated_product(gate_OI: Tensor, up_OI: Tensor) -> Product | None:
+    """The same for silu(x @ gate^T) * (x @ up^T)."""
+    library = _library_with_tiles(gate_OI)
+    if library is None:
+        return None
+    pair = [weight.detach().to(torch.bfloat16).unflatten(0, (-1, _LANES)) for weight in (gate_OI, up_OI)]
+    return Product(library, torch.stack(pair, 1).flatten(0, 2).contiguous(), is_gated=True)
+
+
+def _library_with_tiles(weight_OI: Tensor) -> ctypes.CDLL | None:
     num_outputs, num_inputs = weight_OI.shape
     library = load() if num_outputs % _LANES == 0 and num_inputs % _TILE == 0 else None
-    if library is None or not library.use_tiles():
-        return None
-    tiles = weight_OI.detach().to(torch.bfloat16).view(num_outputs // _LANES, _LANES, num_inputs // _TILE, _LANES, 2)
-    return Product(library, tiles.permute(0, 2, 3, 1, 4).contiguous(), num_outputs, num_inputs)
+    return library if library is not None and library.use_tiles() else None
 
 
 def _products(layer: PackedLayer) -> tuple[int, ...] | None:
     """Addresses of a layer's packed weights."""
-    products = (layer.qkv, layer.output, layer.gate_up, layer.down)
+    products = (layer.qkv, layer.output, layer.gated, layer.down)
     if not all(isinstance(product, Product) for product in products):
         return None
     return tuple(product.address for product in products if isinstance(product, Product))

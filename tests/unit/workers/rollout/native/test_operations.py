@@ -5,7 +5,8 @@ import torch
 
 from workers.model.config import ModelConfig
 from workers.rollout.native.library import load
-from workers.rollout.native.operations import NativeOperations, pack_product
+from workers.rollout.native.operations import NativeOperations, pack_gated_product, pack_product
+from workers.rollout.operations import PackedLayer
 from workers.rollout.torch_operations import TorchOperations
 
 EPS = 1e-6
@@ -58,9 +59,26 @@ def test_residual_and_norm(native, reference, shape):
     close(native.add_norm(x, None), expected)
 
 
-def test_gated_unit(native, reference):
-    gate_up = torch.cat([torch.linspace(-100, 100, 96), torch.ones(96)]).bfloat16().expand(5, -1).contiguous()
-    close(native.silu_mul(gate_up), reference.silu_mul(gate_up.float()))
+@pytest.mark.parametrize("num_rows", [1, 20, 70])
+def test_gated_unit(num_rows):
+    gate, up, x = random(96, 64), random(96, 64, seed=1), 3 * random(num_rows, 64, seed=2)
+    product = pack_gated_product(gate, up)
+    if product is None:
+        pytest.skip("this processor has no matrix tiles")
+    expected = torch.nn.functional.silu(x.float() @ gate.float().T) * (x.float() @ up.float().T)
+    torch.testing.assert_close(product(x).float(), expected, rtol=2 * BFLOAT16_STEP, atol=1e-3)
+
+
+def test_gates_far_from_zero():
+    gate, up = torch.eye(32).bfloat16(), torch.eye(32).roll(1, 0).bfloat16()
+    product = pack_gated_product(gate, up)
+    if product is None:
+        pytest.skip("this processor has no matrix tiles")
+    x = torch.tensor([-1e4, -100, -20, -3, 0, 3, 20, 100, 1e4]).bfloat16()
+    rows = torch.zeros(9, 32, dtype=torch.bfloat16)
+    rows[:, 1], rows[:, 0] = x, 1
+    expected = torch.nn.functional.silu(x.float())
+    torch.testing.assert_close(product(rows)[:, 1].float(), expected, rtol=2 * BFLOAT16_STEP, atol=1e-6)
 
 
 @pytest.mark.parametrize("num_tokens", [1, 2, 3, 5, 8, 40])
@@ -130,6 +148,36 @@ def test_draws_follow_the_weights_and_the_seed(native):
     assert shares.tolist() == pytest.approx([0, 0.3, 0, 0.1, 0.6, 0], abs=0.012)  # four standard errors
     assert torch.equal(drawn, native.draw(weights, torch.Generator().manual_seed(0)))
     assert not torch.equal(drawn, native.draw(weights, torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("num_new", [1, 3, 20])
+@pytest.mark.parametrize("has_own_qkv", [True, False])
+def test_layers_in_one_call_are_the_operations_one_by_one(native, num_new, has_own_qkv):
+    shape = config()
+    layers = tuple(
+        PackedLayer(
+            qkv=pack_product(0.2 * random(512, 64, seed=index)),
+            qk_norm_HE=torch.rand(6, 64, generator=torch.Generator().manual_seed(index)) if index else None,
+            output=pack_product(0.2 * random(64, 256, seed=index + 2)),
+            gated=pack_gated_product(*(0.2 * random(96, 64, seed=index + seed) for seed in (4, 6))),
+            down=pack_product(0.2 * random(64, 96, seed=index + 8)),
+        )
+        for index in range(2)
+    )
+    if None in (layers[0].qkv, layers[0].down):
+        pytest.skip("this processor has no matrix tiles")
+    qkv = random(3, num_new, 512, seed=5) if has_own_qkv else None
+    start, results = torch.tensor([0, 7, 30]), []
+    for run in (native.run_layers, super(NativeOperations, native).run_layers):
+        cache = native.allocate_cache(shape, 2, 3, 60, is_verified=True)
+        x, tap = random(3, num_new, 64).float(), torch.zeros(3, num_new, 128, dtype=torch.bfloat16)
+        placement = cache.place(start, num_new, 30 + num_new)
+        normed = run(layers, x, cache, placement, {1: tap[..., 64:]}, qkv)
+        again = run(layers, random(3, 1, 64, seed=8).float(), cache, cache.place(start + num_new, 1, 60), {}, None)
+        results.append((normed, x, tap, again))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+    assert results[0][2][..., :64].count_nonzero() == 0
 
 
 def test_what_the_kernels_do_not_fit_is_left_to_pytorch():
