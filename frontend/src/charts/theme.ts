@@ -96,8 +96,10 @@ function themedShape(shape: Part, theme: ChartTheme): Part {
   return { ...shape, line: { ...(shape.line as Part), color: theme.alarm } };
 }
 
+/** Legible over lines, which stay in sight behind it. */
 function themedNote(note: Part, theme: ChartTheme): Part {
-  return { ...note, font: { color: theme.alarm, size: 10 }, bgcolor: theme.surface };
+  const veil = theme.surface.replace(/^rgb\((.*)\)$/, "rgba($1, 0.7)");
+  return { ...note, font: { color: theme.alarm, size: 10 }, bgcolor: veil };
 }
 
 function themedAxis(axis: Part, theme: ChartTheme, title: string | null): Part {

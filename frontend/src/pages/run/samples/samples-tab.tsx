@@ -28,6 +28,9 @@ export function SamplesTab({ run }: { run: RunRead }) {
       <div className="view-bar">
         <StepChoice steps={steps} step={step} isFollowing={chosen === null} onChoose={setChosen} />
         <TokenLegend />
+        <a className="button" href={`/api/v1/runs/${run.id}/samples.parquet`} download>
+          Download all (Parquet)
+        </a>
       </div>
       <ul className="samples">
         {items.map((sample) => (
