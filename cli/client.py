@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 from uuid import UUID
 
 import httpx
@@ -146,6 +146,17 @@ class Client:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
         raise Unreachable(f"{self.url} ended the log in the middle.", ExitCode.INFRASTRUCTURE)
+
+    def download(self, path: str, file: BinaryIO) -> int:
+        """Write what stands at the path to a file, part by part; its size in bytes."""
+        try:
+            with self._http.stream("GET", path) as answer:
+                if answer.is_error:
+                    answer.read()
+                _require_success(answer)
+                return sum(file.write(part) for part in answer.iter_bytes())
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
 
     def login_link(self) -> LoginLink:
         return self._read(LoginLink, "POST", "/login-links")

@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(list_runs)
     app.command("show")(show)
     app.command("logs")(logs)
+    app.command("samples")(samples)
     app.command("wait")(wait)
     app.command("stop")(stop)
     app.command("clone")(clone)
@@ -153,6 +154,28 @@ def logs(
             console.print(log_text(line), soft_wrap=True)
         if follow:
             follow_log(client, console, client.get(run_id), page.last_id or 0)
+
+
+def samples(
+    *,
+    run: RunName,
+    output: Annotated[Path, typer.Option(metavar="FILE.parquet", dir_okay=False, help="The file to write.")],
+    is_json: Json = False,
+) -> None:
+    """Save a run's stored rollouts, token by token, as a Parquet file: a row for each verification round."""
+    part = output.with_name(f"{output.name}.part")
+    try:
+        with Client.from_environment() as client, part.open("wb") as file:
+            size_bytes = client.download(f"/runs/{client.find(run)}/samples.parquet", file)
+        part.replace(output)
+    except OSError as error:
+        raise CommandError(f"--output {output}: {error.strerror or error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    if is_json:
+        print_json({"path": str(output), "size_bytes": size_bytes})
+    else:
+        console.print(f"{output}: {size_bytes} bytes", markup=False)
 
 
 def wait(run: RunName, timeout: Timeout = None, follow: Follow = False, is_json: Json = False) -> int:

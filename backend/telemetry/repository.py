@@ -67,6 +67,14 @@ WHERE run_id = :run_id AND step = :step
 ORDER BY id LIMIT :limit
 """)
 
+_SAMPLES_OF_RUN = text("""
+SELECT CAST(body || jsonb_build_object('id', id, 'attempt', attempt, 'step', step) AS text), step, id
+FROM rollout_sample AS sample
+WHERE run_id = :run_id AND (step, id) > (:step, :id)
+  AND attempt = (SELECT max(attempt) FROM rollout_sample WHERE run_id = :run_id AND step = sample.step)
+ORDER BY step, id LIMIT :limit
+""")
+
 
 def list_series(session: Session, run_id: UUID, names: Collection[str] | None = None) -> Sequence[Series]:
     statement = select(Series).where(Series.run_id == run_id)
@@ -103,6 +111,15 @@ def list_sample_steps(session: Session, run_id: UUID) -> list[int]:
 def list_samples(session: Session, run_id: UUID, step: int, limit: int) -> list[str]:
     """JSON texts of the newest attempt's samples of the step."""
     return list(session.scalars(_SAMPLES, {"run_id": run_id, "step": step, "limit": limit}))
+
+
+def list_samples_after(
+    session: Session, run_id: UUID, after: tuple[int, int], limit: int
+) -> Sequence[Row[str, int, int]]:
+    """JSON texts, steps and ids of the run's samples, by step and id after the given; each step's newest attempt."""
+    step, sample_id = after
+    parameters = {"run_id": run_id, "step": step, "id": sample_id, "limit": limit}
+    return session.execute(_SAMPLES_OF_RUN, parameters).all()
 
 
 def list_alarm_words(session: Session, run_id: UUID) -> Sequence[Alarm]:

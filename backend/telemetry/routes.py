@@ -12,6 +12,7 @@ from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
 from backend.telemetry.follow import follow_log, follow_notices, while_welcome
 from backend.telemetry.hub import hub_of
+from backend.telemetry.parquet import MEDIA_TYPE
 from backend.telemetry.schemas import AlarmsRead, LogPage, LogQuery, SamplesRead, SeriesData, SeriesRead
 from backend.telemetry.sse import EventStream
 from contract.telemetry.events import IngestResponse
@@ -23,6 +24,9 @@ LineId = Annotated[int, Query(ge=0, lt=2**63)]
 LastEventId = Annotated[int | None, Header(ge=0, lt=2**63)]
 _SSE: dict[int | str, dict[str, object]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events."}
+}
+_PARQUET: dict[int | str, dict[str, object]] = {
+    200: {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}, "description": "A Parquet file."}
 }
 
 
@@ -62,6 +66,14 @@ def get_samples(
 ) -> Response:
     """Stored rollouts of a step, with their verification rounds; of the last step that has some by default."""
     return Response(service.samples(session, run_id, step, limit), media_type="application/json")
+
+
+@router.get("/runs/{run_id}/samples.parquet", response_class=StreamingResponse, responses=_PARQUET)
+def get_samples_parquet(run_id: UUID, _: Reader, database: DatabaseDep) -> StreamingResponse:
+    """All stored rollouts as a Parquet file, a row for each verification round; its columns say what they mean."""
+    parts = service.samples_parquet(database, run_id)
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}-samples.parquet"'}
+    return StreamingResponse(parts, media_type=MEDIA_TYPE, headers=headers)
 
 
 @router.get("/runs/{run_id}/alarms", response_model=AlarmsRead)

@@ -2,26 +2,30 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from backend.db import Database
 from backend.errors import ProblemError, invalid, not_found
 from backend.runs import repository as runs
 from backend.telemetry import repository
 from backend.telemetry.alarms import Episode, episodes
 from backend.telemetry.ingest import ingest
-from backend.telemetry.schemas import AlarmRead, AlarmsRead, LogLineRead, LogPage, LogQuery, SeriesRead
+from backend.telemetry.parquet import write_rounds
+from backend.telemetry.schemas import AlarmRead, AlarmsRead, LogLineRead, LogPage, LogQuery, SampleRead, SeriesRead
 from contract.telemetry.alarms import ALARMS
 from contract.telemetry.metrics import METRICS
 
-__all__ = ["alarms", "ingest", "list_series", "logs", "samples", "series_data", "trim"]
+__all__ = ["alarms", "ingest", "list_series", "logs", "samples", "samples_parquet", "series_data", "trim"]
 
 NOTICE_LIFETIME_S = 3600.0
 """A stream that was cut off for longer is told to load everything anew."""
 _ALARM_KINDS = {name.value: kind for name, kind in ALARMS.items()}
 """By stored name, of which an earlier version may have had more."""
+_SAMPLES_PER_PAGE = 64
+"""Of a file's row group: some megabytes at most, in memory one after the other."""
 _EMPTY = ("[]", "[]", "[]", "[]", "[]", 0)
 
 
@@ -125,6 +129,27 @@ def samples(session: Session, run_id: UUID, step: int | None, limit: int) -> str
         step = steps[-1]
     items = [] if step is None else repository.list_samples(session, run_id, step, limit)
     return f'{{"steps":{json.dumps(steps)},"step":{json.dumps(step)},"items":[{",".join(items)}]}}'
+
+
+def samples_parquet(database: Database, run_id: UUID) -> Iterator[bytes]:
+    """Parts of a Parquet file of all stored rollouts; see backend.telemetry.parquet. Raises ApiError 404 at once.
+
+    Each page is a transaction of its own: whoever fetches slowly holds none open.
+    """
+    with database.transaction() as session:
+        require_run(session, run_id)
+    return write_rounds(run_id, _sample_pages(database, run_id))
+
+
+def _sample_pages(database: Database, run_id: UUID) -> Iterator[list[SampleRead]]:
+    after = (-1, 0)
+    while True:
+        with database.transaction() as session:
+            found = repository.list_samples_after(session, run_id, after, _SAMPLES_PER_PAGE)
+        if not found:
+            return
+        yield [SampleRead.model_validate_json(body) for body, _, _ in found]
+        after = (found[-1].step, found[-1].id)
 
 
 def alarms(session: Session, run_id: UUID) -> AlarmsRead:

@@ -393,6 +393,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/runs/{run_id}/samples.parquet": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Samples Parquet
+     * @description All stored rollouts as a Parquet file, a row for each verification round; its columns say what they mean.
+     */
+    get: operations["telemetry_get_samples_parquet"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/runs/{run_id}/series": {
     parameters: {
       query?: never;
@@ -5633,6 +5653,55 @@ export interface operations {
            *     }
            */
           "application/json": components["schemas"]["SamplesRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_samples_parquet: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A Parquet file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/vnd.apache.parquet": string;
         };
       };
       /** @description Problem */

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from pyarrow import parquet
 
 from backend.auth import service as auth
 from backend.db import Database
@@ -22,7 +23,7 @@ from backend.main import create_app
 from backend.models import User
 from backend.settings import Settings
 from backend.telemetry.schemas import SamplesRead, SeriesData
-from contract.telemetry.events import Event, IngestRequest, Log, Metrics, Sample, Samples
+from contract.telemetry.events import Event, IngestRequest, Log, Metrics, Round, Sample, Samples
 
 LOSS = "policy/loss"
 REPOSITORY = Path(__file__).parents[4]
@@ -100,6 +101,35 @@ def test_samples_and_logs_are_read_back(client, make_run, make_event, reader, wo
     assert page["last_id"] == page["items"][0]["id"]
 
 
+def test_stored_rollouts_are_a_parquet_file_for_readers(
+    client, make_run, make_event, reader, worker_of, tmp_path
+) -> None:
+    run_id = make_run()
+    path, file = f"/api/v1/runs/{run_id}/samples.parquet", tmp_path / "rounds.parquet"
+    file.write_bytes(client.get(path, headers=reader).raise_for_status().content)
+    assert parquet.read_table(file).num_rows == 0
+    first = Round(drafted=[], num_accepted=0, emitted=1, draft_logprobs=[], policy_logprobs=[])
+    sample = Sample(
+        prompt="1+1=",
+        response="2",
+        reward=1,
+        advantage=0.5,
+        is_truncated=False,
+        rounds=[first],
+        vocabulary={1: "2"},
+    )
+    event = make_event(run_id, 1, Samples(step=5, samples=[sample]))
+    client.post("/api/v1/ingest", content=body(event), headers=worker_of(run_id)).raise_for_status()
+    answer = client.get(path, headers=reader)
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{run_id}-samples.parquet"'
+    file.write_bytes(answer.content)
+    (row,) = parquet.read_table(file).to_pylist()
+    assert (row["run_id"], row["step"], row["response"], row["emitted_text"]) == (str(run_id), 5, "2", "2")
+    assert client.get(path).status_code == 401
+    assert client.get(path, headers=worker_of(run_id)).status_code == 403
+
+
 def test_ingest_says_what_is_wrong_and_where(client, make_run, make_event, worker_of) -> None:
     run_id = make_run()
     good = json.loads(body(make_event(run_id, 1, Metrics(step=1, values={LOSS: 1.0}))))
@@ -142,7 +172,7 @@ def test_bad_queries_are_refused_by_name(client, make_run, reader) -> None:
 
 
 def test_an_unknown_run_is_a_404(client, reader) -> None:
-    for path in ("series", "series/data?names=policy/loss", "samples", "logs", "logs/stream"):
+    for path in ("series", "series/data?names=policy/loss", "samples", "samples.parquet", "logs", "logs/stream"):
         assert client.get(f"/api/v1/runs/{uuid4()}/{path}", headers=reader).status_code == 404, path
 
 

@@ -1,3 +1,4 @@
+import io
 import json
 import math
 import random
@@ -7,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from pyarrow import parquet
 from sqlalchemy import func, select, update
 
 from backend.db import Database
@@ -16,7 +18,7 @@ from backend.telemetry import service
 from backend.telemetry.ingest_repository import insert_points
 from backend.telemetry.notices import append_log, publish
 from backend.telemetry.schemas import LogQuery
-from contract.telemetry.events import Sample, Samples
+from contract.telemetry.events import Round, Sample, Samples
 
 LOSS, REWARD, DRAFT = "policy/loss", "reward/train_mean", "draft/loss_nats"
 
@@ -209,6 +211,29 @@ def logged_run(database, make_run) -> UUID:
 def messages(database: Database, run_id: UUID, **query: Any) -> list[str]:
     with database.transaction() as session:
         return [line.message.removeprefix("line ") for line in service.logs(session, run_id, LogQuery(**query)).items]
+
+
+def test_exported_samples_are_all_of_each_steps_newest_attempt_page_by_page(
+    database, make_run, make_event, send, monkeypatch
+) -> None:
+    monkeypatch.setattr(service, "_SAMPLES_PER_PAGE", 2)
+    run_id, other = make_run(num_attempts=2), make_run(num_attempts=2)
+    stored = [(1, 1, 1, "ab"), (1, 2, 3, "cde"), (2, 1, 3, "fghij"), (2, 2, 5, "k")]
+    first = Round(drafted=[], num_accepted=0, emitted=1, draft_logprobs=[], policy_logprobs=[])
+    for attempt, seq, step, responses in stored:
+        samples = [
+            Sample(prompt="p", response=r, reward=0, advantage=0, is_truncated=False, rounds=[first], vocabulary={1: r})
+            for r in responses
+        ]
+        send([make_event(run_id, seq, Samples(step=step, samples=samples), attempt)])
+        send([make_event(other, seq, Samples(step=step, samples=samples), attempt)])
+    file = io.BytesIO(b"".join(service.samples_parquet(database, run_id)))
+    rows = parquet.read_table(file).to_pylist()
+    assert [row["response"] for row in rows] == list("abfghijk")
+    assert [(row["step"], row["attempt"]) for row in rows] == [(1, 1)] * 2 + [(3, 2)] * 5 + [(5, 2)]
+    assert parquet.ParquetFile(file).num_row_groups == 4
+    with pytest.raises(ApiError):
+        service.samples_parquet(database, uuid4())
 
 
 def test_log_pages_ascend_and_join(database, logged_run) -> None:
