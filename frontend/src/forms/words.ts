@@ -89,6 +89,7 @@ const ESSENTIAL = new Set([
   "trainer/optimizer",
   "trainer/optimizer/learning_rate",
   "trainer/optimizer/learning_rate_matrices",
+  "audit/false_alarm_rate",
   "validation/interval_steps",
   "checkpoint/interval_steps",
   "samples/interval_steps",
