@@ -212,8 +212,9 @@ static inline void turn_head(const bf16 *in, const float *weight, const float *c
     }
 }
 
-/* softmax of a row's first `limit` scores; next to nothing from there to the first multiple of 32 not below span. */
-static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int64_t span)
+/* Weights of a query's first `limit` scores, exp(score - largest), next to nothing from there to the first multiple of 32
+ * not below span; returns their sum, by which the mixed values are divided. */
+static inline float exponentials(float *scores, bf16 *weights, int64_t limit, int64_t span)
 {
     int64_t i, end = (limit + LANES - 1) / LANES * LANES, padded = (span + 31) / 32 * 32;
     for (i = limit; i < end; i++)
@@ -224,28 +225,31 @@ static inline void softmax_row(float *scores, bf16 *weights, int64_t limit, int6
     float top = largest_of(tops);
     for (i = 0; i < end; i += LANES) {
         vf w = exp_vf(*(vf *)(scores + i) - top);
-        *(vf *)(scores + i) = w;
+        store_bf16(weights + i, w);
         total += w;
     }
-    float scale = 1.0f / sum_of(total);
-    for (i = 0; i < end; i += LANES)
-        store_bf16(weights + i, *(vf *)(scores + i) * scale);
     for (; i < padded; i += LANES)
         *(vh *)(weights + i) = (vh){0};
+    return sum_of(total);
 }
 
 /* scores[count, T] of queries[count, E] against keys up to span. */
 static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span, int64_t t, int64_t e, float *scores)
 {
 #ifdef HAS_TILES
-    for (int64_t s = 0; s < span; s += LANES) {
+    /* Two tiles of positions at a time, since each product waits for the one before it; T has room for the second. */
+    for (int64_t s = 0; s < span; s += 2 * LANES) {
         _tile_zero(0);
+        _tile_zero(1);
         for (int64_t c = 0; c < e; c += 32) {
             _tile_loadd(4, queries + c, e * 2);
             _tile_loadd(6, keys + s * e + c * LANES, 64);
+            _tile_loadd(7, keys + (s + LANES) * e + c * LANES, 64);
             _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
         }
         _tile_stored(0, scores + s, t * 4);
+        _tile_stored(1, scores + s + LANES, t * 4);
     }
 #else
     for (int64_t s = 0; s < span; s += LANES)
@@ -355,13 +359,14 @@ void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float
                         store_bf16(queries + j * e + c, *(vf *)(turned + c));
                 }
                 score(queries, count, row_keys + head * e * t, span, t, e, scores);
+                float sums[MAX_QUERIES];
                 for (int j = 0; j < count; j++)
-                    softmax_row(scores + j * t, weights + j * t, start[row] + first + j / groups + 1, span);
+                    sums[j] = exponentials(scores + j * t, weights + j * t, start[row] + first + j / groups + 1, span);
                 mix(weights, count, row_values + head * t * e, span, t, e, mixed);
                 for (int j = 0; j < count; j++) {
                     bf16 *to = out + ((row * n + first + j / groups) * h + head * groups + j % groups) * e;
                     for (int64_t c = 0; c < e; c += LANES)
-                        store_bf16(to + c, *(vf *)(mixed + j * e + c));
+                        store_bf16(to + c, *(vf *)(mixed + j * e + c) * (1.0f / sums[j]));
                 }
             }
         }
@@ -452,21 +457,23 @@ static inline void store_halves(const float *left, bf16 *to, int is_gated)
     }
 }
 
-/* A block of 32 rows and 32 outputs whose sums are yet to be written. */
+/* A block of 16 or 32 rows and 32 outputs whose sums are yet to be written. */
 typedef struct {
     float sums[4][TILE_ELEMENTS / 2] __attribute__((aligned(64)));
     bf16 *out;
+    int rows;
 } block;
 
-static inline void store_row(const block *b, int row, int64_t width, int is_gated) /* 0 .. 31 */
+static inline void store_row(const block *b, int row, int64_t width, int is_gated)
 {
     store_halves(b->sums[row / 16 * 2] + row % 16 * LANES, b->out + row * width, is_gated);
 }
 
-/* 32 rows of x times 32 outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs, 6-7
+/* 16 or 32 rows of x times 32 outputs. Tiles 0-3 are sums (upper and lower rows x left and right outputs), 4-5 inputs, 6-7
  * weights. Meanwhile the block before is written, and `lines` of what comes after are fetched, for it comes from afar. */
-static inline void product_block(const bf16 *x, const bf16 *weights, block *b, const block *before, const char *after,
-                                 int lines, int64_t width, int is_gated, int64_t i)
+static inline __attribute__((always_inline)) void product_block(const bf16 *x, const bf16 *weights, block *b,
+                                                                const block *before, const char *after, int lines,
+                                                                int64_t width, int is_gated, int64_t i, int has_lower)
 {
     int64_t stride = i * 2, steps = i / 32;
     int rows = (int)((32 + steps - 1) / steps), written = 0;
@@ -481,19 +488,24 @@ static inline void product_block(const bf16 *x, const bf16 *weights, block *b, c
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, right + c * LANES, 64);
         _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, x + 16 * i + c, stride);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+        if (has_lower) {
+            _tile_loadd(5, x + 16 * i + c, stride);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
         for (int line = 0; line < lines; line++, after += 64)
             _mm_prefetch(after, _MM_HINT_T0);
         if (before)
-            for (int end = written + rows < 32 ? written + rows : 32; written < end; written++)
+            for (int end = written + rows < before->rows ? written + rows : before->rows; written < end; written++)
                 store_row(before, written, width, is_gated);
     }
     _tile_stored(0, b->sums[0], 64);
     _tile_stored(1, b->sums[1], 64);
-    _tile_stored(2, b->sums[2], 64);
-    _tile_stored(3, b->sums[3], 64);
+    if (has_lower) {
+        _tile_stored(2, b->sums[2], 64);
+        _tile_stored(3, b->sums[3], 64);
+    }
+    b->rows = has_lower ? 32 : 16;
 }
 
 /* Any number of rows up to 32 times 16 or 32 outputs. */
@@ -551,21 +563,27 @@ void product(const bf16 *x, const bf16 *packed, bf16 *out, int64_t m, int64_t o,
         bf16 *to = out + (is_gated ? left / 2 : left);
         const char *next = left + 64 <= o ? (const char *)(packed + (left + 32) * i) : 0;
         for (int64_t row = 0; row < m; row += 32) {
-            /* A rest of less than 32 rows is made up with rows that are done already. */
-            int64_t first = m > 32 && row + 32 > m ? m - 32 : row;
+            /* A rest is made up to 16 or 32 rows with rows that are done already. */
+            int64_t rest = m - row <= 16 ? 16 : 32, first = m > 32 && row + rest > m ? m - rest : row;
             if (m < 32 || left + 32 > o) {
+                first = m > 32 && row + 32 > m ? m - 32 : row;
                 product_rest(x + first * i, packed + left * i, to + first * width, upper, lower, left + 32 <= o, width,
                              (int)is_gated, i);
                 continue;
             }
             block *b = blocks + (turn++ & 1);
-            product_block(x + first * i, packed + left * i, b, before, next + row / 32 * share * 64, next ? lines : 0,
-                          width, (int)is_gated, i);
+            const char *after = next + row / 32 * share * 64;
+            if (rest == 32)
+                product_block(x + first * i, packed + left * i, b, before, after, next ? lines : 0, width,
+                              (int)is_gated, i, 1);
+            else
+                product_block(x + first * i, packed + left * i, b, before, after, next ? lines : 0, width,
+                              (int)is_gated, i, 0);
             b->out = to + first * width;
             before = b;
         }
     }
-    for (int row = 0; before && row < 32; row++)
+    for (int row = 0; before && row < before->rows; row++)
         store_row(before, row, width, (int)is_gated);
     _tile_release();
 }
