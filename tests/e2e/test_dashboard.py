@@ -123,6 +123,29 @@ def test_a_clone_starts_from_the_same_settings(page: Page, launched: dict[str, s
     expect(page.locator("#field-grpo-num_steps")).to_have_value("500", timeout=EXPECT_MS)
 
 
+def test_an_alarm_appears_by_itself_and_says_what_to_do(page: Page, warm_installation) -> None:
+    """Engine and trainer always differ by more than this limit, so the audit raises its alarm at once."""
+    run_id = warm_installation.launch("alarming", 2, "--set", "audit.max_mismatch_ratio=1.0000001")
+    page.goto(f"/runs/{run_id}")
+    alarm = page.get_by_role("alert").filter(has_text="Log-probability mismatch")
+    expect(alarm).to_contain_text("What to do", timeout=120_000)
+    page.goto("/")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="alarming", exact=True))
+    expect(row).to_contain_text("1 alarm", timeout=EXPECT_MS)
+    told = warm_installation.foredeck("show", run_id).stdout
+    assert "Log-probability mismatch since step" in told
+
+
+def test_draft_training_ends_with_what_the_draft_is_worth(page: Page, warm_installation) -> None:
+    run_id = warm_installation.launch("draft alone", 2, "--set", "job=draft_training")
+    page.goto(f"/runs/{run_id}")
+    expect(page.locator(".run-head-progress")).to_contain_text("Draft trained", timeout=120_000)
+    expect(page.locator(".draft-path")).to_contain_text("/draft", timeout=EXPECT_MS)
+    chart = page.get_by_role("img", name="Held-out acceptance by draft position, %")
+    expect(chart).to_be_visible(timeout=EXPECT_MS)
+    expect(page.get_by_role("tab", name="Samples")).to_have_count(0)
+
+
 def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Browser, logged_in, launched: dict[str, str]) -> None:
     page = logged_in.new_page()
     page.set_viewport_size({"width": 390, "height": 844})
