@@ -176,6 +176,7 @@ class RemoteEngines:
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
         evidence_of: Sequence[int] = (),
+        remember: bool = True,
     ) -> RolloutResult:
         """Every engine draws with a seed of its own, so that engines of equal prompts do not draw equal responses."""
         shares = share_out(len(prompts), len(self.actors))
@@ -188,6 +189,7 @@ class RemoteEngines:
                 speculate=speculate,
                 record_rounds_of=_local_rows(record_rounds_of, share, num_samples),
                 evidence_of=_local_rows(evidence_of, share, num_samples),
+                remember=remember,
             )
             for index, (actor, share) in enumerate(zip(self.actors, shares, strict=True))
             if share

@@ -99,7 +99,7 @@ class GrpoLoop:
         report(step, self._rollout_metrics(rollout, clock))
         report(step, self._train(step, rollout, clock))
         if _is_due(step, self._config.probe.interval_steps) and rollout.result.counters.num_drafts:
-            report(step, self._probe(step, rollout, clock))
+            report(step, self._probe(step, before.next_problem, rollout, clock))
         if self._is_validation_due(step):
             report(step, self._validate(step, clock))
         num_tokens = before.num_tokens_total + sum(len(c.token_ids) for c in rollout.result.completions)
@@ -173,14 +173,17 @@ class GrpoLoop:
         self._has_engine_weights = False
         return logprobs.metrics | audited | trained | drafted
 
-    def _probe(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
-        """The step's own prompts, by the engine that still has the weights that generated them."""
+    def _probe(self, step: int, next_problem: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        """By the engine that still has the step's weights, on the next step's prompts: a drafter that learns from
+        responses knows those no better than it knew the step's own."""
         config, num_samples = self._config.rollout, self._config.grpo.num_generations_per_prompt
         num_prompts = num_probed_prompts(config.num_engines, config.max_batch_size, num_samples)
+        step_size = len(rollout.problems)
+        problems = self._problems.problems(next_problem + step_size, min(num_prompts, step_size))
         with clock.stage(Stage.PROBE):
             speedup = measure_speedup(
                 self._parts.engine,
-                rollout.prompts[:num_prompts],
+                [self._parts.tokenizer.encode(problem.prompt) for problem in problems],
                 num_samples,
                 self._sampling("probe", step, config.temperature),
             )

@@ -18,7 +18,8 @@ class SamplingParams:
     """0 is greedy."""
     max_new_tokens: int
     seed: int
-    """Equal seeds, weights and prompts give equal responses on the same engine, where the draft length is fixed."""
+    """Equal seeds, weights and prompts give equal responses on the same engine, where the draft length is fixed and the
+    drafter has no memory of earlier responses, as suffix has."""
     truncation: Truncation = field(default_factory=Truncation)
     """Which tokens may be drawn at all."""
 
@@ -146,11 +147,13 @@ class RolloutEngine(Protocol):
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
         evidence_of: Sequence[int] = (),
+        remember: bool = True,
     ) -> RolloutResult:
         """Draw num_samples responses for each prompt.
 
         speculate=False generates autoregressively on the same engine, which is what the speedup probe compares with.
         record_rounds_of, evidence_of: indices of completions, in the order of the result, whose rounds are recorded and
         whose tested tokens are kept for the audit.
+        remember=False leaves the drafter's memory of earlier responses, where it has one, as it was before the call.
         Raises ValueError for an empty prompt or a prompt that leaves no room for max_new_tokens.
         """

@@ -12,7 +12,7 @@ from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 from workers.algo.draft_length import CostTable, DraftLengthController
 from workers.model.config import ModelConfig
 from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength, ScheduledDraftLengths, measure_costs
-from workers.rollout.drafters.drafter import Drafter, Drafting
+from workers.rollout.drafters.drafter import Drafter, Drafting, Remembering
 from workers.rollout.drafters.padding import PaddingDrafter
 from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
 from workers.rollout.generation import Generation
@@ -68,6 +68,7 @@ class TorchRolloutEngine:
         speculate: bool = True,
         record_rounds_of: Sequence[int] = (),
         evidence_of: Sequence[int] = (),
+        remember: bool = True,
     ) -> RolloutResult:
         """See RolloutEngine.generate. Without a drafter every call is autoregressive.
 
@@ -75,6 +76,8 @@ class TorchRolloutEngine:
         """
         self._check(prompts, num_samples, params, [*record_rounds_of, *evidence_of])
         drafter = self._drafter_or_raise() if speculate and self.drafting is not None else None
+        if not remember and isinstance(drafter, Remembering):
+            drafter = drafter.forgetful()
         lengths = self._lengths(prompts, params) if drafter is not None else FixedDraftLength(0)
         started = time.perf_counter()
         log = RoundLog(record_rounds_of, evidence_of)

@@ -44,7 +44,8 @@ class _Engine:
     calls: list = field(default_factory=list)
     warming: list = field(default_factory=list)
 
-    def generate(self, prompts, num_samples, params, *, speculate=True, record_rounds_of=()):
+    def generate(self, prompts, num_samples, params, *, speculate=True, remember=True):
+        assert not remember
         if params.max_new_tokens <= 8:
             self.warming.append(speculate)
             return RolloutResult([], SpeculationCounters(), 60.0)

@@ -5,7 +5,7 @@ Shape suffixes: R rows, K drafted tokens, J = new tokens of the last pass, V voc
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -70,6 +70,14 @@ class Drafter(Protocol):
 
     def start(self, num_rows: int, capacity: int, sampler: Sampler) -> DraftSession:
         """State for at most num_rows rows of at most capacity tokens."""
+
+
+@runtime_checkable
+class Remembering(Drafter, Protocol):
+    """A drafter that learns from the responses of each call for the next."""
+
+    def forgetful(self) -> Drafter:
+        """One that knows the same for one call, and what it learns in it is forgotten with it."""
 
 
 @dataclass(frozen=True, slots=True)

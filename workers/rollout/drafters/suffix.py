@@ -33,6 +33,11 @@ class SuffixDrafter:
         self.min_match_tokens, self.max_match_tokens = min_match_tokens, max_match_tokens
         self.memory = SuffixMemory(max_stored_tokens)
 
+    def forgetful(self) -> "SuffixDrafter":
+        copy = SuffixDrafter(self.min_match_tokens, self.max_match_tokens, self.memory.max_stored_tokens)
+        copy.memory = self.memory.overlaid()
+        return copy
+
     def start(self, num_rows: int, capacity: int, sampler: Sampler) -> "SuffixSession":
         return SuffixSession(self, num_rows)
 

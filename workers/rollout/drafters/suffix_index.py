@@ -33,6 +33,13 @@ class SuffixIndex:
         """What its memory is proportional to: fewer than twice the tokens, about 0.3 KB each."""
         return len(self._next)
 
+    def copy(self) -> "SuffixIndex":
+        """One that grows on its own; states are the same."""
+        twin = SuffixIndex()
+        twin._next = [dict(followers) for followers in self._next]
+        twin._link, twin._length, twin._count = self._link[:], self._length[:], self._count[:]
+        return twin
+
     def extend(self, state: int, token_id: int) -> int:
         """A text that stands at this state goes on with a token; returns its new state, whose longest run it is."""
         links, counts = self._link, self._count

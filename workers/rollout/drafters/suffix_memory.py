@@ -22,8 +22,10 @@ class Remembered:
 class SuffixMemory:
     """Indices by prompt; the prompts not seen for longest are forgotten first."""
 
-    def __init__(self, max_stored_tokens: int) -> None:
+    def __init__(self, max_stored_tokens: int, below: "SuffixMemory | None" = None) -> None:
+        """below: what is known there is known here too, and stays there as it is."""
         self.max_stored_tokens = max_stored_tokens
+        self._below = below
         self.num_stored_tokens = 0
         self._by_prompt: dict[tuple[int, ...], Remembered] = {}
         """The prompt seen last is the last."""
@@ -33,11 +35,15 @@ class SuffixMemory:
         prompt = tuple(token_ids)
         found = self._by_prompt.pop(prompt, None)
         if found is None:
-            found = _begin(prompt)
+            found = self._from_below(prompt) or _begin(prompt)
             self.num_stored_tokens += found.num_tokens
         self._by_prompt[prompt] = found
         self._forget()
         return found
+
+    def overlaid(self) -> "SuffixMemory":
+        """A memory that begins with what this one knows, and leaves it alone."""
+        return SuffixMemory(self.max_stored_tokens, below=self)
 
     def keep(self, remembered: Remembered, num_tokens: int) -> None:
         """A response of so many tokens is complete. What was forgotten while it was in progress stays forgotten."""
@@ -45,6 +51,10 @@ class SuffixMemory:
             remembered.num_tokens += num_tokens
             self.num_stored_tokens += num_tokens
             self._forget()
+
+    def _from_below(self, prompt: tuple[int, ...]) -> Remembered | None:
+        known = self._below._by_prompt.get(prompt) if self._below else None
+        return Remembered(prompt, known.index.copy(), known.beginning, known.num_tokens) if known else None
 
     def _forget(self) -> None:
         """Down to the bound. The prompt seen last goes too where it alone is too much; rows at work keep their own."""

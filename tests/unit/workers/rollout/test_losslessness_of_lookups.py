@@ -238,3 +238,15 @@ def test_what_a_call_generates_drafts_for_the_next(models):
     first, second = (engine.generate([[4, 7, 1]], 1, params).counters.acceptance_length for _ in range(2))
     assert second == 5.0
     assert first < 4
+
+
+def test_a_call_that_is_not_remembered_drafts_for_itself_alone(models):
+    engine = engine_of(models, suffix, draft_length=4)
+    params = SamplingParams(0.0, 21, 0)
+
+    def length(remember):
+        return engine.generate([[4, 7, 1]], 1, params, remember=remember).counters.acceptance_length
+
+    first = length(remember=False)
+    assert [length(remember=False), length(remember=True)] == [first, first]
+    assert [length(remember=False), length(remember=True)] == [5.0, 5.0]

@@ -45,3 +45,16 @@ def test_a_prompt_that_is_too_much_by_itself_is_forgotten_and_its_rows_go_on():
     memory.keep(at_work, 5)  # a row of the same prompt that ends later
     assert memory.num_stored_tokens == 0
     assert memory.of(A) is not at_work
+
+
+def test_what_is_learned_above_is_not_known_below():
+    memory = SuffixMemory(100)
+    add(memory, A, [7, 8])
+    above = memory.overlaid()
+    assert is_known(above, A, [7, 8])
+    add(above, A, [7, 9])
+    add(above, B, [5])
+    assert is_known(above, A, [7, 9])
+    assert above.of(A).index.count([7]) == 2
+    assert memory.of(A).index.count([7]) == 1
+    assert not is_known(memory, B, [5])
