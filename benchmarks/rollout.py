@@ -1,67 +1,129 @@
-"""Speculative against autoregressive generation: `python -m benchmarks.rollout --policy DIR --draft DIR [--json]`.
+"""Speculative against autoregressive generation: `python -m benchmarks.rollout --models DIR [--json]`.
 
-Both run on the same engine, batch and prompts, in turns whose order alternates, on one thread. Prompts are arithmetic
-problems; `--rows` batches of them are generated each turn, so that freed rows are refilled as in a training step. The
-ratio is that of time per token, pooled over the turns, with its 95 % interval.
+DIR holds a policy's folder `policy` and, for each drafter with weights that is asked for, a folder of its name, as
+`foredeck draft train` makes it. For every drafter and batch size the same prompts are generated autoregressively, with
+each fixed draft length, and with the controlled one, all on engines of the same kind and in turns whose order rotates,
+on one thread. A turn is `--rows` batches of responses, so that freed rows are refilled as in a training step; `--step`
+adds a whole step, 16 prompts of 8 samples each at batch 32, with its long tail.
+
+Speedup: time per token of autoregressive over speculative turns, pooled, with its 95 % interval (workers.probe). Bound:
+what the best fixed length would reach if drafts cost nothing, AL(k) t(autoregressive round) / t(round that verifies k
+drafted tokens), the latter measured with drafts of padding.
 """
 
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
 
+from contract.config.drafter import (
+    DraftModelDrafter,
+    Eagle3Drafter,
+    MtpDrafter,
+    NgramDrafter,
+    SuffixDrafter,
+    TrainedDrafter,
+)
 from contract.config.task import ArithmeticTask
 from workers.data.arithmetic import ArithmeticProblems
 from workers.data.tokenizer import TOKENIZER_FILE, Tokenizer, character_tokenizer, load_tokenizer
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
-from workers.probe import Slice, speedup_of
+from workers.probe import Slice, Speedup, speedup_of
+from workers.rollout.draft_lengths import ScheduledDraftLengths
+from workers.rollout.drafters.drafter import Drafting
+from workers.rollout.drafters.looked_up import looked_up_drafting
+from workers.rollout.drafters.padding import PaddingDrafter
+from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
+from workers.rollout.round_log import RoundLog
 from workers.rollout.torch_engine import TorchRolloutEngine
+
+DRAFTERS = {
+    "eagle3": Eagle3Drafter,
+    "mtp": MtpDrafter,
+    "draft_model": DraftModelDrafter,
+    "ngram": NgramDrafter,
+    "suffix": SuffixDrafter,
+}
+AUTOREGRESSIVE = "autoregressive"
+CONTROLLED = "controlled"
+_BOUND_TURNS = 4
+STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES = 32, 16, 8
+
+
+@dataclass
+class Way:
+    """One way to generate, and what its turns took."""
+
+    name: str
+    engine: TorchRolloutEngine
+    slices: list[Slice] = field(default_factory=list)
+    counters: SpeculationCounters = field(default_factory=SpeculationCounters)
+    num_rounds: int = 0
+    sum_of_lengths: int = 0
+
+    def turn(self, prompts: list[list[int]], num_samples: int, params: SamplingParams) -> None:
+        result = self.engine.generate(prompts, num_samples, params)
+        self.slices.append(Slice(result.generation_s, num_tokens(result)))
+        self.counters = self.counters + result.counters
+        for cost in result.round_costs:
+            self.num_rounds += cost.num_rounds
+            self.sum_of_lengths += cost.draft_length * cost.num_rounds
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of the table."""
 
-    batch_size: int
-    autoregressive_us_per_token: float
-    speculative_us_per_token: float
-    acceptance_length: float
+    drafter: str
+    batch: str
+    way: str
+    us_per_token: float
+    acceptance_length: float | None
+    mean_draft_length: float
     speedup: float
     speedup_low: float
     speedup_high: float
+    bound: float | None
+    """Of the whole cell; the same in each of its rows."""
 
 
 def main() -> None:
     args = arguments()
     torch.set_num_threads(args.threads)
-    rows = list(measure_all(args))
+    rows = [row for name in args.drafters for row in measure_drafter(name, args)]
     if args.json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
+        print(json.dumps({"settings": {k: str(v) for k, v in vars(args).items()}, "rows": [asdict(r) for r in rows]}))
         return
-    print(f"k = {args.draft_length}, {args.precision}, {args.pairs} pairs, temperature {args.temperature}")
-    print(
-        f"{'batch':>5}  {'AR us/token':>11}  {'spec us/token':>13}  {'acceptance':>10}  {'speedup':>7}  95 % interval"
+    print(f"{args.precision}, {args.pairs} turns each, temperature {args.temperature}, {args.threads} thread(s)")
+    columns = (
+        f"{'drafter':<11} {'batch':>6}  {'way':<14} {'us/token':>8}  {'accepted':>8}  {'mean k':>6}  {'speedup':>7}"
     )
+    print(f"{columns}  95 % interval   of bound")
     for row in rows:
+        accepted = f"{row.acceptance_length:.2f}" if row.acceptance_length else "-"
+        bound = f"{row.speedup / row.bound:.2f} of {row.bound:.2f}" if row.bound else ""
         print(
-            f"{row.batch_size:>5}  {row.autoregressive_us_per_token:>11.0f}  {row.speculative_us_per_token:>13.0f}  "
-            f"{row.acceptance_length:>10.2f}  {row.speedup:>7.2f}  {row.speedup_low:.2f} .. {row.speedup_high:.2f}"
+            f"{row.drafter:<11} {row.batch:>6}  {row.way:<14} {row.us_per_token:>8.1f}  {accepted:>8}  "
+            f"{row.mean_draft_length:>6.2f}  {row.speedup:>7.2f}  {row.speedup_low:.2f} .. {row.speedup_high:.2f}  "
+            f"{bound}"
         )
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", type=Path, required=True, help="folder of a policy in Hugging Face layout")
-    parser.add_argument("--draft", type=Path, required=True, help="folder of an EAGLE-3 head trained for it")
-    parser.add_argument("--draft-length", type=int, default=3)
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[2, 8, 32, 64])
+    parser.add_argument("--models", type=Path, required=True, help="folder of `policy` and a folder for each draft")
+    parser.add_argument("--drafters", nargs="+", choices=DRAFTERS, default=["eagle3"])
+    parser.add_argument("--lengths", type=int, nargs="*", default=[1, 2, 3, 5, 7], help="fixed draft lengths")
+    parser.add_argument("--max-length", type=int, default=8, help="the longest that the controller may choose")
+    parser.add_argument("--batch-sizes", type=int, nargs="*", default=[2, 8, 32, 64])
     parser.add_argument("--rows", type=int, default=2, help="batches of responses each turn")
-    parser.add_argument("--pairs", type=int, default=5, choices=range(2, 10), metavar="2..9")
+    parser.add_argument("--step", action="store_true", help="a whole step too")
+    parser.add_argument("--pairs", type=int, default=5, choices=range(2, 10), metavar="2..9", help="turns of each way")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
@@ -70,47 +132,94 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure_all(args: argparse.Namespace) -> Iterator[Row]:
-    policy = load_policy(args.policy)
-    head = load_draft(args.draft, policy.config)
-    tokenizer = tokenizer_of(args.policy)
+def measure_drafter(name: str, args: argparse.Namespace) -> Iterator[Row]:
+    tokenizer = tokenizer_of(args.models / "policy")
     problems = ArithmeticProblems(ArithmeticTask(), seed=0, split="validation")
-    for batch_size in args.batch_sizes:
-        engine = TorchRolloutEngine(
-            policy.config, tokenizer.eos_id, batch_size, args.precision, head.config, args.draft_length
+    cells = [(size, size * args.rows, 1, str(size)) for size in args.batch_sizes]
+    if args.step:
+        cells.append((STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES, "step"))
+    for batch_size, num_prompts, num_samples, label in cells:
+        prompts = [tokenizer.encode(problem.prompt) for problem in problems.problems(0, num_prompts)]
+        yield from measure_cell(name, batch_size, prompts, num_samples, label, args)
+
+
+def measure_cell(
+    name: str, batch_size: int, prompts: list[list[int]], num_samples: int, label: str, args: argparse.Namespace
+) -> Iterator[Row]:
+    """Every way warms up once, then takes its turns; the way that begins changes from round to round of turns."""
+    ways = [Way(AUTOREGRESSIVE, engine_of(None, batch_size, args))]
+    for length in args.lengths:
+        fixed = DRAFTERS[name](draft_length=length, draft_length_control="fixed")
+        ways.append(Way(f"k = {length}", engine_of(fixed, batch_size, args)))
+    controlled = DRAFTERS[name](draft_length=args.max_length, draft_length_control="measured")
+    ways.append(Way(CONTROLLED, engine_of(controlled, batch_size, args)))
+    for way in ways:
+        way.engine.generate(prompts, num_samples, SamplingParams(args.temperature, args.max_new_tokens, 1000))
+    for pair in range(args.pairs):
+        for way in ways[pair % len(ways) :] + ways[: pair % len(ways)]:
+            way.turn(prompts, num_samples, SamplingParams(args.temperature, args.max_new_tokens, pair))
+    bound = free_draft_bound(ways, batch_size, prompts, args)
+    for way in ways:
+        speedup = speedup_of(ways[0].slices, way.slices) if way is not ways[0] else Speedup(1.0, 1.0, 1.0)
+        yield Row(
+            name,
+            label,
+            way.name,
+            us_per_token(way.slices),
+            way.counters.acceptance_length,
+            way.sum_of_lengths / way.num_rounds if way.num_rounds else 0.0,
+            speedup.ratio,
+            speedup.low,
+            speedup.high,
+            bound,
         )
-        engine.update_policy(policy.state_dict())
-        engine.update_draft(head.state_dict())
-        prompts = [tokenizer.encode(problem.prompt) for problem in problems.problems(0, batch_size * args.rows)]
-        yield measure(engine, prompts, args)
+
+
+def free_draft_bound(
+    ways: list[Way], batch_size: int, prompts: list[list[int]], args: argparse.Namespace
+) -> float | None:
+    """The largest AL(k) t(0) / t(k) over the fixed lengths, rounds timed with drafts that cost nothing; None where none
+    was measured. Rounds of all lengths take turns on the same sequences."""
+    if not args.lengths:
+        return None
+    schedule = ScheduledDraftLengths([0, *args.lengths] * _BOUND_TURNS)
+    drafting = Drafting(lambda *_: PaddingDrafter(), has_weights=False, draft_length=max(args.lengths))
+    engine = engine_with(drafting, batch_size, args)
+    params = SamplingParams(args.temperature, args.max_new_tokens, 0)
+    with torch.inference_mode():
+        some = [prompts[i % len(prompts)] for i in range(batch_size)]
+        drafter = engine._drafter_or_raise()
+        generation = engine._generation(some, 1, params, drafter, schedule, RoundLog((), ()))
+        generation.eos_token_ids = frozenset()
+        generation.run(schedule.num_rounds)
+    seconds = schedule.medians()
+    lengths = zip(args.lengths, ways[1:], strict=False)
+    return max((way.counters.acceptance_length or 1.0) * seconds[0] / seconds[k] for k, way in lengths)
+
+
+def engine_of(
+    config: TrainedDrafter | NgramDrafter | SuffixDrafter | None, batch_size: int, args: argparse.Namespace
+) -> TorchRolloutEngine:
+    """With its weights. Raises CheckpointError where a draft's folder is not one."""
+    if config is None or isinstance(config, NgramDrafter | SuffixDrafter):
+        return engine_with(looked_up_drafting(config) if config else None, batch_size, args)
+    policy = load_policy(args.models / "policy")
+    draft = load_draft(args.models / config.kind, policy.config, config.kind)
+    engine = engine_with(trained_drafting(config, draft), batch_size, args)
+    engine.update_draft(draft.export(policy))
+    return engine
+
+
+def engine_with(drafting: Drafting | None, batch_size: int, args: argparse.Namespace) -> TorchRolloutEngine:
+    policy = load_policy(args.models / "policy")
+    eos_id = tokenizer_of(args.models / "policy").eos_id
+    engine = TorchRolloutEngine(policy.config, eos_id, batch_size, args.precision, drafting)
+    engine.update_policy(policy.state_dict())
+    return engine
 
 
 def tokenizer_of(folder: Path) -> Tokenizer:
     return load_tokenizer(folder) if (folder / TOKENIZER_FILE).exists() else character_tokenizer()
-
-
-def measure(engine: TorchRolloutEngine, prompts: list[list[int]], args: argparse.Namespace) -> Row:
-    """Warm up once each way, then take the turns."""
-    counters = SpeculationCounters()
-    turns: dict[bool, list[Slice]] = {False: [], True: []}
-    for speculate in (False, True):
-        engine.generate(prompts, 1, SamplingParams(args.temperature, 16, 0), speculate=speculate)
-    for pair in range(args.pairs):
-        for speculate in (pair % 2 == 0, pair % 2 == 1):
-            params = SamplingParams(args.temperature, args.max_new_tokens, pair)
-            result = engine.generate(prompts, 1, params, speculate=speculate)
-            turns[speculate].append(Slice(result.generation_s, num_tokens(result)))
-            counters = counters + result.counters
-    speedup = speedup_of(turns[False], turns[True])
-    return Row(
-        engine.max_batch_size,
-        us_per_token(turns[False]),
-        us_per_token(turns[True]),
-        counters.acceptance_length or 1.0,
-        speedup.ratio,
-        speedup.low,
-        speedup.high,
-    )
 
 
 def num_tokens(result: RolloutResult) -> int:

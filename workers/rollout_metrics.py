@@ -1,10 +1,13 @@
 """What one step's responses say, by catalogue name."""
 
+import math
+from collections.abc import Sequence
+
 import torch
 
-from contract.telemetry.metrics import MAX_DRAFT_LENGTH
+from contract.telemetry.metrics import MAX_DRAFT_LENGTH, MAX_SEQUENCES_EXPONENT
 from workers.algo.advantage import informative_groups
-from workers.rollout.engine import RolloutResult, SpeculationCounters
+from workers.rollout.engine import RolloutResult, RoundCost, SpeculationCounters
 
 
 def rollout_metrics(result: RolloutResult, generation_s: float) -> dict[str, float]:
@@ -18,6 +21,7 @@ def rollout_metrics(result: RolloutResult, generation_s: float) -> dict[str, flo
         "rollout/response_length_min_tokens": min(lengths),
         "rollout/truncated_fraction": sum(c.is_truncated for c in result.completions) / len(lengths),
         **speculation_metrics(result.counters),
+        **controller_metrics(result.round_costs),
     }
 
 
@@ -27,7 +31,9 @@ def speculation_metrics(counters: SpeculationCounters) -> dict[str, float]:
     if length is None:
         return {}
     draft_length = counters.num_draft_tokens / counters.num_drafts
-    positions = range(min(MAX_DRAFT_LENGTH, round(draft_length + 0.5 - 1e-9)))
+    # Where the length varies some rounds draft beyond its mean: every position at which something was accepted counts.
+    accepted = max((i + 1 for i, count in enumerate(counters.accepted_at_position) if count), default=0)
+    positions = range(min(MAX_DRAFT_LENGTH, max(math.ceil(draft_length - 1e-9), accepted)))
     return {
         "rollout/acceptance_length_tokens": length,
         "rollout/acceptance_rate_fraction": counters.num_accepted_tokens / counters.num_draft_tokens,
@@ -40,6 +46,28 @@ def speculation_metrics(counters: SpeculationCounters) -> dict[str, float]:
             for i in positions
         },
     }
+
+
+def controller_metrics(costs: Sequence[RoundCost]) -> dict[str, float]:
+    """Draft lengths and round times, pooled over engines; empty where nothing could have been speculated."""
+    num_rounds = sum(cost.num_rounds for cost in costs)
+    if not num_rounds:
+        return {}
+    metrics = {
+        "controller/draft_length_mean_tokens": _mean_length(costs),
+        "controller/speculated_round_fraction": sum(c.num_rounds for c in costs if c.draft_length) / num_rounds,
+        "controller/round_s": sum(cost.measured_s for cost in costs) / num_rounds,
+    }
+    if predicted_s := sum(cost.predicted_s for cost in costs):
+        metrics["controller/predicted_round_s"] = predicted_s / num_rounds
+    for exponent in range(MAX_SEQUENCES_EXPONENT + 1):
+        if some := [cost for cost in costs if cost.num_sequences == 2**exponent]:
+            metrics[f"controller/draft_length_sequences_{2**exponent}_tokens"] = _mean_length(some)
+    return metrics
+
+
+def _mean_length(costs: Sequence[RoundCost]) -> float:
+    return sum(cost.draft_length * cost.num_rounds for cost in costs) / sum(cost.num_rounds for cost in costs)
 
 
 def reward_metrics(rewards_PG: torch.Tensor) -> dict[str, float]:

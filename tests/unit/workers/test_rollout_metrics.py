@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH, METRICS
-from workers.rollout.engine import Completion, RolloutResult, SpeculationCounters
-from workers.rollout_metrics import reward_metrics, rollout_metrics, speculation_metrics
+from workers.rollout.engine import Completion, RolloutResult, RoundCost, SpeculationCounters
+from workers.rollout_metrics import controller_metrics, reward_metrics, rollout_metrics, speculation_metrics
 
 
 def _counters(num_drafts, k, accepted):
@@ -32,8 +32,37 @@ def test_the_acceptance_length_is_one_plus_its_positions():
     assert metrics["rollout/acceptance_length_tokens"] == pytest.approx(1 + positions)
 
 
+def test_positions_beyond_the_mean_length_are_told_where_the_length_varies():
+    metrics = speculation_metrics(SpeculationCounters(10, 15, 9, [6, 2, 0, 1] + [0] * (MAX_DRAFT_LENGTH - 4)))
+    positions = [name for name in metrics if "position" in name]
+    assert len(positions) == 4
+    assert metrics["rollout/acceptance_length_tokens"] == pytest.approx(1 + sum(metrics[name] for name in positions))
+
+
 def test_no_speculation_is_no_measurement():
     assert speculation_metrics(SpeculationCounters()) == {}
+    assert controller_metrics([]) == {}
+
+
+def test_hand_computed_rounds_of_two_engines():
+    costs = [
+        RoundCost(32, 0, 6, 0.60, 0.66),
+        RoundCost(32, 4, 2, 0.30, 0.28),
+        RoundCost(1, 8, 2, 0.10, 0.06),
+    ]
+    metrics = controller_metrics(costs)
+    assert metrics.keys() <= METRICS.keys()
+    assert metrics["controller/draft_length_mean_tokens"] == pytest.approx(2.4)
+    assert metrics["controller/draft_length_sequences_32_tokens"] == pytest.approx(1.0)
+    assert metrics["controller/draft_length_sequences_1_tokens"] == pytest.approx(8.0)
+    assert "controller/draft_length_sequences_2_tokens" not in metrics
+    assert metrics["controller/speculated_round_fraction"] == pytest.approx(0.4)
+    assert metrics["controller/round_s"] == pytest.approx(0.1)
+    assert metrics["controller/predicted_round_s"] == pytest.approx(0.1)
+
+
+def test_without_a_controller_nothing_is_predicted():
+    assert "controller/predicted_round_s" not in controller_metrics([RoundCost(4, 3, 5, 0.5, 0.0)])
 
 
 def test_rewards():
