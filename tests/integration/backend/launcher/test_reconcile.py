@@ -40,7 +40,7 @@ def test_failed_calls_to_ray_never_end_a_run(running, control, cluster):
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.STOPPED])
 def test_a_dead_job_is_noticed_at_once_and_goes_on_from_its_checkpoint(running, control, cluster, state):
-    control.report("checkpoint", running, 1, 20)
+    control.report("checkpoint", running, 1, 20, "/checkpoints")
     cluster.end(f"{running}-1", state, exit_code=137 if state == JobState.FAILED else None)
     cluster.logs[f"{running}-1"] = [f"line {n}" for n in range(60)] + ["Killed"]
     control.reconcile()
@@ -116,7 +116,7 @@ def test_the_next_attempt_waits_the_longer_the_more_came_to_nothing(running, con
     for number in range(1, 6):
         cluster.end(f"{running}-{number}", exit_code=1)
         if number == 4:
-            control.report("checkpoint", running, number, 7)
+            control.report("checkpoint", running, number, 7, "/checkpoints")
         control.sql("UPDATE run SET max_attempts = 20")
         control.reconcile()
         assert control.work() == 0
@@ -132,7 +132,7 @@ def test_attempts_that_brought_a_checkpoint_do_not_count(launch, control, cluste
     control.work()
     for number in range(1, 5):
         control.report("started", run_id, number, None)
-        control.report("checkpoint", run_id, number, 10 * number)
+        control.report("checkpoint", run_id, number, 10 * number, "/checkpoints")
         cluster.end(f"{run_id}-{number}", exit_code=1)
         control.reconcile()
         control.all_due()
@@ -140,7 +140,7 @@ def test_attempts_that_brought_a_checkpoint_do_not_count(launch, control, cluste
     run = control.run(run_id)
     assert (run["status"], run["current_attempt"]) == ("dispatching", 5)
     assert [attempt["last_checkpoint_step"] for attempt in run["attempts"]] == [10, 20, 30, 40, None]
-    control.report("checkpoint", run_id, 5, 40)  # which is not new
+    control.report("checkpoint", run_id, 5, 40, "/checkpoints")  # which is not new
     cluster.end(f"{run_id}-5", exit_code=1)
     control.reconcile()
     assert control.status(run_id) == "failed"
