@@ -11,6 +11,8 @@ FROM python:3.11-slim
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1
 WORKDIR /app
+# Rollout engines on processors compile their kernels for the machine they find themselves on.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 COPY constraints.txt pyproject.toml README.md LICENSE ./
 RUN pip install -c constraints.txt ${TORCH_INDEX:+--extra-index-url $TORCH_INDEX} torch
 COPY contract/ contract/
