@@ -206,6 +206,23 @@ def test_drafts_of_other_kinds_are_trained_before_and_along_a_run(make_worker, i
     assert (Path(checkpoint.path) / "draft" / "model.safetensors").is_file()
 
 
+@pytest.mark.parametrize(("kind", "control"), [("ngram", "fixed"), ("suffix", "measured")])
+def test_looked_up_drafts_run_without_training_and_with_truncated_sampling(make_worker, ingest_server, kind, control):
+    drafter = {"kind": kind, "draft_length": 4, "draft_length_control": control, "min_match_tokens": 1}
+    rollout = SMOKE["rollout"] | {"top_k": 12, "top_p": 0.95, "min_p": 0.01}
+    worker = make_worker(drafter=drafter, rollout=rollout)
+    assert worker.end(worker.start()) == 0, worker.errors()
+    assert Stage.DRAFT_PRETRAINING not in {body.stage for body in ingest_server.bodies("heartbeat")}
+    values = _values(ingest_server, 1)
+    assert values["mismatch/token_mult_prob_error_ratio", 2] < 1.05
+    samples = [sample for body in ingest_server.bodies("samples") for sample in body.samples]
+    assert len(samples) == 4
+    if control == "fixed":  # else speculation may never pay
+        assert 1 < values["rollout/acceptance_length_tokens", 2] <= 5
+        assert ("speedup/generation_ratio", 2) in values
+        assert {0, 4} <= {len(one.drafted) for sample in samples for one in sample.rounds}
+
+
 def test_a_killed_attempt_is_followed_by_one_that_goes_on(make_worker, ingest_server):
     never = {"interval_steps": 0}
     worker = make_worker(
