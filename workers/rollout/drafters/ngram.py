@@ -29,7 +29,7 @@ class NgramDrafter:
                 f"min_match_tokens = {min_match_tokens}, max_match_tokens = {max_match_tokens}: "
                 "must be at least 1, and the first not above the second"
             )
-        self.lengths = range(max_match_tokens, min_match_tokens - 1, -1)
+        self.lengths = range(min_match_tokens, max_match_tokens + 1)
 
     def start(self, num_rows: int, capacity: int, sampler: Sampler) -> "NgramSession":
         return NgramSession(self.lengths, num_rows)
@@ -40,7 +40,7 @@ class NgramSession:
 
     def __init__(self, lengths: range, num_rows: int) -> None:
         self._lengths = lengths
-        """Of matches, the longest first."""
+        """Of matches."""
         self._of_prompt: dict[int, Runs] = {}
         self._prompts: Sequence[Sequence[int]] = ()
         self._tables = [_Table({}, 0)] * num_rows
@@ -94,15 +94,16 @@ class _Table:
     def propose(self, token_ids: list[int], lengths: range, max_tokens: int) -> list[int]:
         """What followed the last earlier place of the longest match; goes round where it reaches the row's end."""
         runs = self.grow(token_ids, lengths)
-        num_tokens = len(token_ids)
+        followed_at = None
         for length in lengths:
-            if length >= num_tokens:
-                continue
             newest = tuple(token_ids[-length:])
-            followed_at = runs.get(newest) or self._of_prompt.get(newest)
-            if followed_at is not None:
-                proposal = token_ids[followed_at : followed_at + max_tokens]
-                while len(proposal) < max_tokens:
-                    proposal += proposal[: max_tokens - len(proposal)]
-                return proposal
-        return []
+            found = runs.get(newest) or self._of_prompt.get(newest)
+            if found is None:
+                break  # nor is there a longer one
+            followed_at = found
+        if followed_at is None:
+            return []
+        proposal = token_ids[followed_at : followed_at + max_tokens]
+        while len(proposal) < max_tokens:
+            proposal += proposal[: max_tokens - len(proposal)]
+        return proposal

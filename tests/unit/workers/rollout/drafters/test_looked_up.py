@@ -8,7 +8,7 @@ def test_ngram_settings_are_taken_over():
     drafting = looked_up_drafting(config)
     drafter = drafting.build(None, None)
     assert isinstance(drafter, ngram.NgramDrafter)
-    assert list(drafter.lengths) == [7, 6, 5, 4, 3]
+    assert list(drafter.lengths) == [3, 4, 5, 6, 7]
     assert (drafting.draft_length, drafting.has_weights, drafting.is_controlled) == (5, False, False)
 
 
