@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def held_out_metrics(counters: SpeculationCounters, draft_length: int) -> dict[s
 
 
 def _replace(path: Path, content: Any) -> None:
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}")  # other runs may measure the same draft
     part.write_text(json.dumps(content, indent=2))
     part.replace(path)
 
