@@ -2525,8 +2525,9 @@ export interface components {
       max_match_tokens?: number;
       /**
        * Max Stored Tokens
-       * @description Tokens of earlier responses that an engine remembers; the prompts not seen for longest are forgotten first.
-       * @default 1000000
+       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.4 KB each; the prompts not seen for
+       *     longest are forgotten first. Give it room for an epoch's responses, or none is left when its prompt comes again.
+       * @default 250000
        */
       max_stored_tokens?: number;
       /**
