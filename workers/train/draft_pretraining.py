@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from contract.config import RunConfig
-from contract.config.drafter import DraftModelDrafter, Eagle3Drafter, MtpDrafter, TrainedDrafter
+from contract.config.drafter import DraftModelDrafter, DraftPretraining, Eagle3Drafter, MtpDrafter, TrainedDrafter
 from contract.config.trainer import TorchTrainer
 from workers.data.batch import select_rows
 from workers.model.config import ModelConfig
@@ -99,7 +99,7 @@ def pretrain_draft(
             "draft_pretraining/expected_acceptance_length_tokens": update.expected_acceptance_length,
         }
         yield SetUpProgress(step + 1, recipe.num_steps, metrics)
-    held_out = {"expected": _held_out_metrics(draft, policy, rollouts.held_out, recipe.unroll_length), "measured": {}}
+    held_out = {"expected": _held_out_metrics(draft, policy, rollouts.held_out, recipe), "measured": {}}
     write_folder(folder, lambda part: _save(part, draft.draft, held_out))
 
 
@@ -136,15 +136,21 @@ def policy_pass(draft: DraftTrainer, policy: Qwen3Policy, batch: TrainingBatch) 
 
 
 def _held_out_metrics(
-    draft: DraftTrainer, policy: Qwen3Policy, batch: TrainingBatch, unroll_length: int
+    draft: DraftTrainer, policy: Qwen3Policy, batch: TrainingBatch, recipe: DraftPretraining
 ) -> dict[str, float]:
-    """Expected acceptance on responses that the draft was not trained on."""
-    seen, logits_BTV = policy_pass(draft, policy, batch)
-    with torch.no_grad():
-        loss = draft.loss(seen, batch.response_mask_BT, logits_BTV, unroll_length, batch.temperature)
-    area = "draft_pretraining/held_out_expected_acceptance"
-    positions = {f"{area}_position_{i}_fraction": chance for i, chance in enumerate(loss.expected_acceptance, start=1)}
-    return {f"{area}_length_tokens": loss.expected_acceptance_length, **positions}
+    """Expected acceptance on responses that the draft was not trained on, pooled over all of them."""
+    sums, counts = torch.zeros(recipe.unroll_length).double(), torch.zeros(recipe.unroll_length).double()
+    for rows in torch.arange(len(batch.token_ids_BT)).split(recipe.batch_size):
+        part = select_rows(batch, rows)
+        seen, logits_BTV = policy_pass(draft, policy, part)
+        with torch.no_grad():
+            loss = draft.loss(seen, part.response_mask_BT, logits_BTV, recipe.unroll_length, part.temperature)
+        num_starts = torch.tensor(loss.num_starts).double()
+        sums += torch.tensor(loss.expected_acceptance).double() * num_starts
+        counts += num_starts
+    area, chances = "draft_pretraining/held_out_expected_acceptance", (sums / counts.clamp_min(1)).tolist()
+    positions = {f"{area}_position_{i}_fraction": chance for i, chance in enumerate(chances, start=1)}
+    return {f"{area}_length_tokens": 1 + sum(chances), **positions}
 
 
 def _draft_model_config(drafter: DraftModelDrafter, policy: ModelConfig) -> ModelConfig:

@@ -41,6 +41,8 @@ class DraftLoss:
     expected_acceptance: tuple[float, ...]
     """Mean over start positions of a_1, a_1 a_2, ..., with a_s the chance sum_x min(p(x), q(x)) that draft position s
     is accepted once the ones before it were. Drafts start as in generation: after the first response token."""
+    num_starts: tuple[int, ...]
+    """Start positions behind each of these means."""
 
     @property
     def expected_acceptance_length(self) -> float:
@@ -71,7 +73,7 @@ def draft_loss(
     target_BTV = p_BTV = logits_BTV.softmax(-1)
     if vocabulary_V is not None:
         target_BTV, p_BTV = logits_BTV[..., vocabulary_V].softmax(-1), p_BTV[..., vocabulary_V]
-    terms, chains = [], []
+    terms, chains, counts = [], [], []
     chain_BN: Tensor | None = None
     for step, logits in enumerate(step_logits):
         num_starts = logits.shape[1]
@@ -83,10 +85,11 @@ def draft_loss(
             overlap = torch.minimum(p_BTV[:, scored], log_q.exp()).sum(-1)
             chain_BN = overlap if chain_BN is None else chain_BN[:, :num_starts] * overlap
             is_drafted_BN = mask * response_mask_BT[:, 1 : 1 + num_starts]
-            chains.append(((chain_BN * is_drafted_BN).sum() / is_drafted_BN.sum().clamp_min(1)).item())
+            counts.append(int(is_drafted_BN.sum()))
+            chains.append((chain_BN * is_drafted_BN).sum().item() / max(1, counts[-1]))
     weights = [STEP_WEIGHT_DECAY**step for step in range(len(terms))]
     loss = torch.stack([weight * term for weight, term in zip(weights, terms, strict=True)]).sum() / sum(weights)
-    return DraftLoss(loss, tuple(chains))
+    return DraftLoss(loss, tuple(chains), tuple(counts))
 
 
 class DraftTrainer:

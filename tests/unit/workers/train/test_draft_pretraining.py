@@ -11,6 +11,7 @@ from contract.config.trainer import TorchTrainer
 from contract.telemetry.metrics import METRICS
 from workers.data.batch import select_rows
 from workers.model.draft_checkpoint import load_draft
+from workers.train import draft_pretraining
 from workers.train.draft_pretraining import (
     HELD_OUT_FILE,
     Rollouts,
@@ -18,6 +19,7 @@ from workers.train.draft_pretraining import (
     new_draft,
     pretrain_draft,
 )
+from workers.train.draft_trainer import DraftTrainer
 
 RECIPE = DraftPretraining(num_steps=30, batch_size=4, unroll_length=2)
 DRAFTER = Eagle3Drafter(pretraining=RECIPE)
@@ -63,6 +65,17 @@ def test_what_is_expected_on_held_out_responses_stands_beside_the_weights(make_p
     first, second = (held_out["expected"][f"{area}_position_{i}_fraction"] for i in (1, 2))
     assert 0 < second < first < 1
     assert held_out["expected"][f"{area}_length_tokens"] == pytest.approx(1 + first + second)
+
+
+def test_held_out_expectations_do_not_depend_on_how_responses_are_batched(make_policy, rollouts, tmp_path):
+    found = []
+    for size in (1, 2):
+        recipe = RECIPE.model_copy(update={"num_steps": 1, "batch_size": size})
+        drafter = DRAFTER.model_copy(update={"pretraining": recipe})
+        policy = make_policy()
+        draft = DraftTrainer(new_draft(drafter, policy, rollouts.training, 0), 0.02, 0.002, max_grad_norm=1.0)
+        found.append(draft_pretraining._held_out_metrics(draft, policy, rollouts.held_out, recipe))
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
 def test_a_reduced_vocabulary_holds_the_most_frequent_response_tokens(make_policy, batch):

@@ -114,6 +114,7 @@ def test_hand_computed_acceptance_skips_the_token_that_generation_draws_itself()
     mask = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
     result = draft_loss([torch.zeros(1, 2, 2)], policy_logits, mask, 1.0)
     assert result.expected_acceptance_length == pytest.approx(1.75)
+    assert result.num_starts == (1,)
 
 
 def test_a_draft_equal_to_the_policy_is_expected_to_be_accepted_whole(policy):
