@@ -25,6 +25,7 @@ def test_help_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
         "logs",
         "stop",
         "clone",
+        "draft",
         "login",
         "token",
         "up",
