@@ -14,6 +14,7 @@ from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
 from workers.rollout.drafters.drafter import Draft, Drafter, Verified
 from workers.rollout.engine import Completion, SamplingParams
+from workers.rollout.operations import Emitted
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
@@ -79,26 +80,31 @@ class Generation:
         draft, is_lookup = self._draft()
         normed, features = self._forward(draft)
         probs_RJV = self.sampler.probs(self.policy.head(normed))
-        if draft is None:
-            num_accepted_R, new_RJ = None, self.sampler.draw(probs_RJV)
-            num_new_R = torch.ones_like(self.start_R)
-            next_R = new_RJ[:, 0].clone()
-        else:
-            generator = self.sampler.generator
-            num_accepted_R, next_R = verify(
-                draft.token_ids_RK, draft.probs_RKV, probs_RJV, generator, draft.num_drafted_R
-            )
-            new_RJ = torch.cat([draft.token_ids_RK, next_R.unsqueeze(1)], 1)
-            new_RJ.scatter_(1, num_accepted_R.unsqueeze(1), next_R.unsqueeze(1))
-            num_new_R = num_accepted_R + 1
+        emitted = self._emit(draft, probs_RJV)
+        num_new_R = emitted.num_accepted_R + 1
         if self.session:
-            self.session.observe(Verified(self.start_R, new_RJ, num_new_R, features))
+            self.session.observe(Verified(self.start_R, emitted.token_ids_RJ, num_new_R, features))
+        next_R = emitted.token_ids_RJ.gather(1, emitted.num_accepted_R.unsqueeze(1)).squeeze(1)
         self.start_R, self.last_R = self.start_R + num_new_R, next_R
-        num_accepted = [0] * num_rows if num_accepted_R is None else num_accepted_R.tolist()
-        finished, num_tokens = self._append(draft, probs_RJV, new_RJ, num_accepted)
+        num_accepted = emitted.num_accepted_R.tolist()
+        finished, num_tokens = self._append(draft, probs_RJV, emitted, num_accepted)
         self._account(num_rows, draft, num_accepted, num_tokens, is_lookup, time.perf_counter() - began)
         if finished:
             self._refill(self._harvest(finished))
+
+    def _emit(self, draft: Draft | None, probs_RJV: Tensor) -> Emitted:
+        """Draw or verify."""
+        if draft is None:
+            new_RJ = self.sampler.draw(probs_RJV)
+            num_accepted_R = torch.zeros_like(self.start_R)
+        else:
+            proposed = (draft.token_ids_RK, draft.probs_RKV, probs_RJV, self.sampler.generator, draft.num_drafted_R)
+            if (emitted := self.policy.operations.verify(*proposed)) is not None:
+                return emitted
+            num_accepted_R, next_R = verify(*proposed)
+            new_RJ = torch.cat([draft.token_ids_RK, next_R.unsqueeze(1)], 1)
+            new_RJ.scatter_(1, num_accepted_R.unsqueeze(1), next_R.unsqueeze(1))
+        return Emitted(num_accepted_R, new_RJ, probs_RJV.gather(2, new_RJ.unsqueeze(2)).squeeze(2).log())
 
     def _draft(self) -> tuple[Draft | None, bool]:
         """The round's draft, cut to the width that is worth verifying, and whether one was looked for."""
@@ -120,11 +126,10 @@ class Generation:
         return policy_forward(self.policy, token_ids_RJ, self.start_R, span, self.cache, self.tap_layers)
 
     def _append(
-        self, draft: Draft | None, probs_RJV: Tensor, new_RJ: Tensor, num_accepted: list[int]
+        self, draft: Draft | None, probs_RJV: Tensor, emitted: Emitted, num_accepted: list[int]
     ) -> tuple[list[int], int]:
         """Add what was emitted to the rows; those that are complete, and how many tokens were added."""
-        logprobs = probs_RJV.gather(2, new_RJ.unsqueeze(2)).squeeze(2).log().tolist()
-        new_tokens = new_RJ.tolist()
+        new_tokens, logprobs = emitted.token_ids_RJ.tolist(), emitted.logprobs_RJ.tolist()
         finished, num_kept = [], []
         for index, (row, accepted) in enumerate(zip(self.rows, num_accepted, strict=True)):
             tokens = new_tokens[index][: accepted + 1]

@@ -9,7 +9,7 @@ dimension, V vocabulary.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -56,6 +56,17 @@ class PackedLayer:
     down: Linear
 
 
+class Emitted(NamedTuple):
+    """What a round brings forth."""
+
+    num_accepted_R: Tensor
+    """int64: drafted tokens accepted, from the front."""
+    token_ids_RJ: Tensor
+    """int64: the accepted ones, the token after them, and what does not count."""
+    logprobs_RJ: Tensor
+    """Of these under the policy; of what does not count, anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A draft head that reads, side by side, the normed embedding of a token and its own last output, normed, and whose
@@ -90,6 +101,17 @@ class Operations(ABC):
     @abstractmethod
     def draw(self, weights: Tensor, generator: torch.Generator) -> Tensor:
         """One index per row of the last dimension, with chances proportional to its non-negative weights."""
+
+    def verify(
+        self,
+        drafted_RK: Tensor,
+        draft_probs_RKV: Tensor | None,
+        probs_RJV: Tensor,
+        generator: torch.Generator,
+        num_drafted_R: Tensor | None,
+    ) -> "Emitted | None":
+        """workers.algo.acceptance.verify() and what follows from it, at once; None where that is left to PyTorch."""
+        return None
 
     def run_layers(
         self,

@@ -15,6 +15,7 @@
 #endif
 
 #define LANES 16
+#define RESIDUAL_FLOOR 1e-12f /* as in workers/algo/acceptance.py */
 #define MAX_QUERIES 16 /* of one key head, that are scored together: a tile's rows */
 
 typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -440,6 +441,43 @@ void draw(const float *weights, const float *uniforms, int64_t *tokens, int64_t 
 {
     for (int64_t row = 0; row < m; row++)
         tokens[row] = draw_one(weights + row * v, v, uniforms[row]);
+}
+
+/* Rejection sampling of K drafted tokens of every row, as workers/algo/acceptance.py's verify() says. q and its rows may lie
+ * at any stride, in elements; q 0: one-hot; num_drafted 0: K everywhere. uniforms: [R, K + 1]. What comes out: how many were
+ * accepted, the tokens from there on (accepted ones, the correction or bonus, the rest of the draft), [R, K + 1], and their
+ * log-probabilities. weights: room for V. */
+void verify(const int64_t *drafted, int64_t row_stride, int64_t step_stride, const float *q, int64_t q_row_stride,
+            int64_t q_step_stride, const int64_t *num_drafted, const float *p, const float *uniforms, int64_t *num_accepted,
+            int64_t *tokens, float *logprobs, int64_t r, int64_t k, int64_t v, float *weights)
+{
+    for (int64_t row = 0; row < r; row++) {
+        const int64_t *draft = drafted + row * row_stride;
+        const float *policy = p + row * (k + 1) * v, *uniform = uniforms + row * (k + 1);
+        int64_t count = num_drafted ? num_drafted[row] : k, at = 0;
+        for (; at < count; at++) {
+            int64_t token = draft[at * step_stride];
+            float chance = q ? q[row * q_row_stride + at * q_step_stride + token] : 1.0f;
+            if (!(uniform[at] * chance < policy[at * v + token])) /* u < p / q, without the division */
+                break;
+        }
+        memcpy(weights, policy + at * v, v * sizeof(float));
+        if (at < count && q) {
+            const float *over = q + row * q_row_stride + at * q_step_stride;
+            for (int64_t i = 0; i < v; i++) {
+                float rest = weights[i] - over[i], least = weights[i] * RESIDUAL_FLOOR;
+                weights[i] = rest > least ? rest : least;
+            }
+        } else if (at < count) {
+            weights[draft[at * step_stride]] *= RESIDUAL_FLOOR;
+        }
+        num_accepted[row] = at;
+        for (int64_t i = 0; i <= k; i++) {
+            int64_t token = i == at ? draw_one(weights, v, uniform[k]) : i < k ? draft[i * step_stride] : 0;
+            tokens[row * (k + 1) + i] = token;
+            logprobs[row * (k + 1) + i] = logf(policy[i * v + token]);
+        }
+    }
 }
 
 /* Products with weights, where there are matrix tiles. Packed weights are [O / 16, I / 32, 16, 16, 2]: for each tile of

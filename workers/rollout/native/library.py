@@ -27,6 +27,7 @@ _SIGNATURES: dict[str, list[type]] = {
     "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
     "attend_scratch_bytes": [_SIZE] * 2,
     "use_tiles": [],
+    "verify": [_POINTER, _SIZE, _SIZE, _POINTER, _SIZE, _SIZE, *[_POINTER] * 6, *[_SIZE] * 3, _POINTER],
     "product": [*[_POINTER] * 3, *[_SIZE] * 4],
     "pass_scratch_bytes": [_POINTER, _SIZE],
     "chain_scratch_bytes": [_POINTER, _SIZE, _SIZE],

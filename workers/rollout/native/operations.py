@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
-from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer
+from workers.rollout.operations import Chain, Emitted, KvCache, Operations, PackedLayer
 
 _LANES = 16
 _TILE = 32
@@ -185,6 +185,31 @@ class NativeOperations(Operations):
             self.eps,
         )
         return normed
+
+    def verify(
+        self,
+        drafted_RK: Tensor,
+        draft_probs_RKV: Tensor | None,
+        probs_RJV: Tensor,
+        generator: torch.Generator,
+        num_drafted_R: Tensor | None,
+    ) -> Emitted | None:
+        num_rows, num_new, num_tokens = probs_RJV.shape
+        if not probs_RJV.is_contiguous() or (draft_probs_RKV is not None and draft_probs_RKV.stride(2) != 1):
+            return None
+        uniforms_RJ = torch.rand(num_rows, num_new, generator=generator)
+        num_accepted_R = torch.empty(num_rows, dtype=torch.int64)
+        token_ids_RJ = torch.empty(num_rows, num_new, dtype=torch.int64)
+        logprobs_RJ, weights_V = torch.empty(num_rows, num_new), torch.empty(num_tokens)
+        lengths_R = None if num_drafted_R is None else num_drafted_R.contiguous()
+        q = (None, 0, 0) if draft_probs_RKV is None else (draft_probs_RKV.data_ptr(), *draft_probs_RKV.stride()[:2])
+        self.library.verify(
+            *(drafted_RK.data_ptr(), *drafted_RK.stride(), *q),
+            None if lengths_R is None else lengths_R.data_ptr(),
+            *(tensor.data_ptr() for tensor in (probs_RJV, uniforms_RJ, num_accepted_R, token_ids_RJ, logprobs_RJ)),
+            *(num_rows, num_new - 1, num_tokens, weights_V.data_ptr()),
+        )
+        return Emitted(num_accepted_R, token_ids_RJ, logprobs_RJ)
 
     def run_layers(
         self,

@@ -1,7 +1,10 @@
 """The compiled kernels against the same operations in PyTorch. Wherever the tests run, a C compiler is expected."""
 
+from collections import Counter
+
 import pytest
 import torch
+from scipy import stats
 
 from workers.model.config import ModelConfig
 from workers.rollout.native.library import load
@@ -204,3 +207,50 @@ def test_products_by_tiles(native, shape, num_rows):
 def test_products_that_do_not_fill_tiles_are_left_to_others():
     assert pack_product(random(17, 32)) is None
     assert pack_product(random(16, 40)) is None
+
+
+def outcomes(policy_probs, draft_probs, drafted):
+    """P(emitted tokens) of one row by the definition: each drafted token tested in turn, then correction or bonus."""
+    table, reached = {}, 1.0
+    for position, token in enumerate(drafted):
+        p, q = policy_probs[position], draft_probs[position]
+        chance = min(1.0, (p[token] / q[token]).item())
+        rest = (p - q).clamp_min(0)
+        if rest.sum() > 0:
+            for other, share in enumerate((rest / rest.sum()).tolist()):
+                table[(*drafted[:position], other)] = reached * (1 - chance) * share
+        reached *= chance
+    for other, share in enumerate(policy_probs[len(drafted)].tolist()):
+        table[(*drafted, other)] = reached * share
+    return table
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+@pytest.mark.parametrize("num_drafted", [None, 1, 0])
+def test_verification_emits_what_the_rule_says(native, is_drawn, num_drafted):
+    """A chi-square test over many rows of the same draft; the level is fixed beforehand."""
+    num_rows, drafted = 60_000, [2, 0, 4]
+    generator = torch.Generator().manual_seed(3)
+    policy_probs = torch.rand(4, 5, generator=generator).softmax(-1)
+    draft_probs = (2 * torch.rand(3, 5, generator=generator)).softmax(-1)
+    if not is_drawn:
+        draft_probs = torch.nn.functional.one_hot(torch.tensor(drafted), 5).float()
+    kept = len(drafted) if num_drafted is None else num_drafted
+    # Laid out as a draft made step by step is.
+    drafted_RK = torch.tensor(drafted).unsqueeze(1).expand(3, num_rows).contiguous().T
+    q_RKV = draft_probs.unsqueeze(1).expand(3, num_rows, 5).contiguous().transpose(0, 1) if is_drawn else None
+    lengths = None if num_drafted is None else torch.full((num_rows,), num_drafted)
+    p_RJV = policy_probs.expand(num_rows, -1, -1).contiguous()
+    emitted = native.verify(drafted_RK, q_RKV, p_RJV, generator, lengths)
+    counts = Counter(
+        tuple(tokens[: accepted + 1])
+        for tokens, accepted in zip(emitted.token_ids_RJ.tolist(), emitted.num_accepted_R.tolist(), strict=True)
+    )
+    expected = outcomes(policy_probs, draft_probs, drafted[:kept])
+    assert sum(expected.values()) == pytest.approx(1)
+    assert all(expected[tokens] > 1e-9 for tokens in counts)
+    common = [tokens for tokens, chance in expected.items() if chance * num_rows >= 5]
+    observed = [counts[tokens] for tokens in common]
+    chances = [expected[tokens] * num_rows for tokens in common]
+    assert stats.chisquare(observed, chances, sum_check=False).pvalue > 1e-4
+    torch.testing.assert_close(emitted.logprobs_RJ, p_RJV.gather(2, emitted.token_ids_RJ.unsqueeze(2)).squeeze(2).log())
