@@ -110,7 +110,8 @@ CONFIG_ONLINE = RunConfig.model_validate(CONFIG).drafter.online
 
 
 def _is_timed(name):
-    return name.startswith(("time/", "speedup/")) or name in ("progress/elapsed_s", "rollout/tokens_per_second")
+    others = ("progress/elapsed_s", "rollout/tokens_per_second", "controller/round_s", "controller/predicted_round_s")
+    return name.startswith(("time/", "speedup/")) or name in others
 
 
 @pytest.fixture(scope="module")
