@@ -33,7 +33,7 @@ from workers.data.tokenizer import TOKENIZER_FILE, Tokenizer, character_tokenize
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
 from workers.probe import Slice, Speedup, speedup_of
-from workers.rollout.draft_lengths import ScheduledDraftLengths
+from workers.rollout.draft_lengths import ScheduledDraftLengths, lengthened
 from workers.rollout.drafters.drafter import Drafting
 from workers.rollout.drafters.looked_up import looked_up_drafting
 from workers.rollout.drafters.padding import PaddingDrafter
@@ -51,7 +51,6 @@ DRAFTERS = {
 }
 AUTOREGRESSIVE = "autoregressive"
 CONTROLLED = "controlled"
-_BOUND_TURNS = 4
 STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES = 32, 16, 8
 
 
@@ -182,12 +181,12 @@ def free_draft_bound(
     was measured. Rounds of all lengths take turns on the same sequences."""
     if not args.lengths:
         return None
-    schedule = ScheduledDraftLengths([0, *args.lengths] * _BOUND_TURNS)
+    schedule = ScheduledDraftLengths([0, *args.lengths])
     drafting = Drafting(lambda *_: PaddingDrafter(), has_weights=False, draft_length=max(args.lengths))
     engine = engine_with(drafting, batch_size, args)
     params = SamplingParams(args.temperature, args.max_new_tokens, 0)
     with torch.inference_mode():
-        some = [prompts[i % len(prompts)] for i in range(batch_size)]
+        some = [lengthened(prompts[i % len(prompts)], args.max_new_tokens // 2) for i in range(batch_size)]
         drafter = engine._drafter_or_raise()
         generation = engine._generation(some, 1, params, drafter, schedule, RoundLog((), ()))
         generation.eos_token_ids = frozenset()

@@ -1,14 +1,14 @@
 """What decides each round's draft length: nothing but its setting, or the controller by what it measured.
 
 Before the controller can choose, the time of a round is measured for some numbers of sequences and draft lengths, on
-the weights and prompts of the first call.
+the weights and prompts of the first call, lengthened to what a round in the middle of a response reads.
 """
 
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-MEASURED_REPEATS = 3
+MEASURED_REPEATS = 5
 """Rounds of each kind; their median counts."""
 
 
@@ -101,6 +101,12 @@ def measured_numbers(max_batch_size: int) -> list[int]:
 def measured_lengths(max_length: int) -> list[int]:
     """0 to 4, then every other one, and the longest."""
     return [length for length in range(max_length + 1) if length <= 4 or length % 2 == 0 or length == max_length]
+
+
+def lengthened(prompt: Sequence[int], num_tokens: int) -> list[int]:
+    """The prompt over and over, num_tokens longer: a sequence as long as one in the middle of its response."""
+    repeats = -(-(len(prompt) + num_tokens) // len(prompt))
+    return (list(prompt) * repeats)[: len(prompt) + num_tokens]
 
 
 def measure_costs(

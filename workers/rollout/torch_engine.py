@@ -11,7 +11,13 @@ from torch import Tensor
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 from workers.algo.draft_length import CostTable, DraftLengthController
 from workers.model.config import ModelConfig
-from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength, ScheduledDraftLengths, measure_costs
+from workers.rollout.draft_lengths import (
+    DraftLengths,
+    FixedDraftLength,
+    ScheduledDraftLengths,
+    lengthened,
+    measure_costs,
+)
 from workers.rollout.drafters.drafter import Drafter, Drafting, Remembering
 from workers.rollout.drafters.padding import PaddingDrafter
 from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
@@ -126,8 +132,8 @@ class TorchRolloutEngine:
         drafter = self._drafter_or_raise() if drafting.has_weights else PaddingDrafter()
 
         def run(number: int, schedule: ScheduledDraftLengths) -> None:
-            """Rounds of so many sequences that nothing ends before the schedule does."""
-            some = [prompts[i % len(prompts)] for i in range(number)]
+            """Rounds of so many sequences; none ends before the schedule does."""
+            some = [lengthened(prompts[i % len(prompts)], params.max_new_tokens // 2) for i in range(number)]
             endless = replace(params, max_new_tokens=schedule.num_rounds * (drafting.draft_length + 1) + 1)
             generation = self._generation(some, 1, endless, drafter, schedule, RoundLog((), ()))
             generation.eos_token_ids = frozenset()

@@ -54,15 +54,14 @@ class NativeKvCache:
         heads, e = config.num_key_value_heads, config.head_dim
         num_tiles = -(-capacity // _TILE)
         self.capacity = num_tiles * _TILE
-        shape = (num_rows, heads, num_tiles, _TILE * e)
-        self.keys = [torch.zeros(shape, dtype=torch.bfloat16) for _ in range(num_layers)]
-        self.values = [torch.zeros(shape, dtype=torch.bfloat16) for _ in range(num_layers)]
+        # All in one, so that a row is copied or moved at once: [keys and values by layer, rows, heads, tiles, tile].
+        self.store = torch.zeros(num_layers, 2, num_rows, heads, num_tiles, _TILE * e, dtype=torch.bfloat16)
         self.cos_TE, self.sin_TE = rotary_tables(self.capacity, e, config.rope_theta, torch.device("cpu"))
         self.num_heads, self.num_key_heads, self.head_dim = config.num_attention_heads, heads, e
         self.eps = config.rms_norm_eps
         self.library = library
         self.scratch = torch.empty(library.attend_scratch_bytes(e, self.capacity), dtype=torch.uint8)
-        self._addresses = [(k.data_ptr(), v.data_ptr()) for k, v in zip(self.keys, self.values, strict=True)]
+        self._addresses = [(keys.data_ptr(), values.data_ptr()) for keys, values in self.store]
         self._tables = (self.cos_TE.data_ptr(), self.sin_TE.data_ptr())
         self.shape = Shape(
             config.hidden_size,
@@ -110,12 +109,10 @@ class NativeKvCache:
 
     def copy_rows(self, rows: Tensor, source: "NativeKvCache", source_rows: Tensor, length: int) -> None:
         num_tiles = -(-length // _TILE)
-        for mine, theirs in zip((*self.keys, *self.values), (*source.keys, *source.values), strict=True):
-            mine[rows, :, :num_tiles] = theirs[source_rows, :, :num_tiles]
+        self.store[:, :, rows, :, :num_tiles] = source.store[:, :, source_rows, :, :num_tiles]
 
     def move_row(self, source: int, target: int) -> None:
-        for tensor in (*self.keys, *self.values):
-            tensor[target] = tensor[source]
+        self.store[:, :, target] = self.store[:, :, source]
 
     def _run(
         self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement, out: Tensor | None
