@@ -69,12 +69,18 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A draft head that reads, side by side, the normed embedding of a token and its own last output, normed, and whose
-    logits are over all tokens: its steps need nothing else of each other."""
+    """A draft head of one layer whose steps need nothing else of each other, with logits over all tokens.
+
+    It reads a token's embedding and its own last output: side by side, the latter normed, or where there is a join
+    their sum, the latter through its final norm, scaled, normed again and joined.
+    """
 
     layers: tuple[PackedLayer]
-    normed_embedding_VD: Tensor
+    embedding_VD: Tensor
     head: Linear
+    join: Linear | None = None
+    carry_D: Tensor | None = None
+    """float32 scale of the last output."""
 
 
 class Operations(ABC):

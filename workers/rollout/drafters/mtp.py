@@ -12,7 +12,7 @@ from torch import Tensor
 
 from workers.model.mtp import MtpConfig
 from workers.rollout.drafters.features import FeatureSession
-from workers.rollout.operations import Linear, PackedLayer
+from workers.rollout.operations import Chain, Linear, PackedLayer
 from workers.rollout.packed_weights import PackedPolicy, Weights, pack_linear, pack_policy_layer
 from workers.rollout.sampler import Sampler
 
@@ -58,10 +58,11 @@ class PackedMtp:
 class MtpDrafter:
     """The module's packed weights, as a head on the policy's last hidden state."""
 
-    chain = None
-
     def __init__(self, module: PackedMtp, policy: PackedPolicy) -> None:
         self.module, self.policy = module, policy
+        self.chain = Chain(
+            (module.layer,), module.joined_embedding_VD, module.head, module.join, module.norm_D.float().contiguous()
+        )
         self.eps = module.config.policy.rms_norm_eps
 
     @property

@@ -676,11 +676,12 @@ int64_t chain_scratch_bytes(const shape *s, int64_t r, int64_t v)
     return pass_scratch_bytes(s, r) + 2 * r * (2 * s->hidden + width + s->hidden + v) + 8 * r + 512;
 }
 
-/* k tokens drafted one after the other by a head of one layer that reads, side by side, a token's embedding and its own
- * last output, normed (EAGLE-3). x [R, D] and qkv are the first step's, start its positions; probs: [k, R, V]; tokens and
- * uniforms: [k, R]. embedding: [V, D], normed. */
-void draft_chain(const layer *l, const shape *s, const bf16 *embedding, const bf16 *head, int64_t v, float sharpness,
-                 float *x, const bf16 *first_qkv, const int64_t *first_start, const float *uniforms, int64_t *tokens,
+/* k tokens drafted one after the other by a head of one layer that reads a token's embedding [V, D] and its own last
+ * output. Without join, side by side, the latter normed (EAGLE-3). With it, their sum, the latter through its final norm,
+ * scaled by carry [D], normed again and times join (multi-token prediction). x [R, D] and qkv are the first step's, start
+ * its positions; probs: [k, R, V]; tokens and uniforms: [k, R]. */
+void draft_chain(const layer *l, const shape *s, const bf16 *embedding, const bf16 *join, const float *carry,
+                 const bf16 *head, int64_t v, float sharpness, float *x, const bf16 *first_qkv, const int64_t *first_start, const float *uniforms, int64_t *tokens,
                  float *probs, int64_t r, int64_t k, char *scratch)
 {
     int64_t d = s->hidden, width = (s->heads + 2 * s->key_heads) * s->head_dim;
@@ -689,14 +690,27 @@ void draft_chain(const layer *l, const shape *s, const bf16 *embedding, const bf
     char *rest = (char *)(((uintptr_t)(logits + r * v) + 63) / 64 * 64);
     memcpy(start, first_start, r * sizeof(int64_t));
     for (int64_t step = 0; step < k; step++) {
-        if (step > 0) {
+        const int64_t *last = tokens + (step - 1) * r;
+        for (int64_t row = 0; step > 0 && row < r; row++)
+            start[row]++;
+        if (step > 0 && !join) {
             add_norm(x, 0, normed, 0, 0, r, d, s->eps);
             for (int64_t row = 0; row < r; row++) {
-                memcpy(joined + row * 2 * d, embedding + tokens[(step - 1) * r + row] * d, d * sizeof(bf16));
+                memcpy(joined + row * 2 * d, embedding + last[row] * d, d * sizeof(bf16));
                 memcpy(joined + row * 2 * d + d, normed + row * d, d * sizeof(bf16));
-                start[row]++;
             }
             product(joined, l->qkv, qkv, r, width, 2 * d, 0);
+        } else if (step > 0) {
+            for (int64_t row = 0; row < r; row++)
+                for (int64_t i = 0; i < d; i += LANES)
+                    *(vf *)(x + row * d + i) = load_bf16(normed + row * d + i) * *(const vf *)(carry + i);
+            add_norm(x, 0, normed, 0, 0, r, d, s->eps);
+            product(normed, join, joined, r, d, d, 0);
+            for (int64_t row = 0; row < r; row++)
+                for (int64_t i = 0; i < d; i += LANES)
+                    *(vf *)(x + row * d + i) = load_bf16(embedding + last[row] * d + i);
+            add_norm(x, joined, normed, 0, 0, r, d, s->eps);
+            product(normed, l->qkv, qkv, r, width, d, 0);
         }
         run_layers(l, 1, s, x, step > 0 ? qkv : first_qkv, start, normed, 0, r, 1, rest);
         product(normed, head, logits, r, v, d, 0);

@@ -31,7 +31,7 @@ _SIGNATURES: dict[str, list[type]] = {
     "product": [*[_POINTER] * 3, *[_SIZE] * 4],
     "pass_scratch_bytes": [_POINTER, _SIZE],
     "chain_scratch_bytes": [_POINTER, _SIZE, _SIZE],
-    "draft_chain": [*[_POINTER] * 4, _SIZE, _REAL, *[_POINTER] * 6, *[_SIZE] * 2, _POINTER],
+    "draft_chain": [*[_POINTER] * 6, _SIZE, _REAL, *[_POINTER] * 6, *[_SIZE] * 2, _POINTER],
     "run_layers": [_POINTER, _SIZE, *[_POINTER] * 5, *[_SIZE] * 3, _POINTER],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],

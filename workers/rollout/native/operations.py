@@ -258,7 +258,8 @@ class NativeOperations(Operations):
     ) -> tuple[Tensor, Tensor] | None:
         assert isinstance(cache, NativeKvCache)
         table = cache.table(chain.layers)
-        if table is None or not isinstance(chain.head, Product):
+        join = chain.join
+        if table is None or not isinstance(chain.head, Product) or not (join is None or isinstance(join, Product)):
             return None
         num_rows, num_tokens = len(start_R), chain.head.num_outputs
         tokens_KR = torch.empty(draft_length, num_rows, dtype=torch.int64)
@@ -267,7 +268,8 @@ class NativeOperations(Operations):
         shape = ctypes.byref(cache.shape)
         scratch = torch.empty(self.library.chain_scratch_bytes(shape, num_rows, num_tokens), dtype=torch.uint8)
         self.library.draft_chain(
-            *(table, shape, chain.normed_embedding_VD.data_ptr(), chain.head.address, num_tokens),
+            *(table, shape, chain.embedding_VD.data_ptr(), None if join is None else join.address),
+            *(None if chain.carry_D is None else chain.carry_D.data_ptr(), chain.head.address, num_tokens),
             1 / temperature if temperature else 0.0,
             *(x_R1D.data_ptr(), qkv_R1W.data_ptr(), start_R.data_ptr(), uniforms_KR.data_ptr()),
             *(tokens_KR.data_ptr(), probs_KRV.data_ptr(), num_rows, draft_length, scratch.data_ptr()),

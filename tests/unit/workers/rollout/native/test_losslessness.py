@@ -11,14 +11,16 @@ import pytest
 import torch
 from scipy import stats
 
+from contract.config.drafter import Eagle3Drafter as Eagle3Config
+from contract.config.drafter import MtpDrafter as MtpDrafterConfig
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
-from workers.rollout.drafters.drafter import Drafting
-from workers.rollout.drafters.eagle3 import Eagle3Drafter
+from workers.rollout.drafters.features import FeatureSession
+from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import SamplingParams
 from workers.rollout.native.operations import NativeOperations
-from workers.rollout.packed_weights import PackedDraft
 from workers.rollout.torch_engine import TorchRolloutEngine
 
 PROMPT = [3, 1, 2]
@@ -26,8 +28,8 @@ NUM_SAMPLES = 20_000
 MAX_NEW_TOKENS = 3
 
 
-@pytest.fixture(scope="module")
-def engine():
+@pytest.fixture(scope="module", params=[Eagle3Head, MtpModule])
+def engine(request):
     config = ModelConfig(
         vocab_size=16,
         hidden_size=64,
@@ -38,19 +40,19 @@ def engine():
         head_dim=32,
         max_position_embeddings=64,
     )
-    policy, head = Qwen3Policy(config), Eagle3Head(EagleConfig(config))
+    policy = Qwen3Policy(config)
     policy.initialize(0)
     with torch.no_grad():
         policy.lm_head.weight.mul_(3)
         policy.model.embed_tokens.weight.mul_(20)
-    head.initialize(policy, 2)
-
-    def build(packed, state):
-        return Eagle3Drafter(PackedDraft.pack(state, head.config, packed.dtype), packed)
-
-    engine = TorchRolloutEngine(config, 0, 512, "bfloat16", Drafting(build, has_weights=True, draft_length=2))
+    draft = Eagle3Head(EagleConfig(config)) if request.param is Eagle3Head else MtpModule(MtpConfig(config))
+    draft.initialize(policy, 2)
+    settings = (Eagle3Config if request.param is Eagle3Head else MtpDrafterConfig)(
+        draft_length=2, draft_length_control="fixed"
+    )
+    engine = TorchRolloutEngine(config, 0, 512, "bfloat16", trained_drafting(settings, draft))
     engine.update_policy(policy.state_dict())
-    engine.update_draft(head.state_dict())
+    engine.update_draft(draft.export(policy))
     assert isinstance(engine._policy_or_raise().operations, NativeOperations)
     return engine
 
@@ -85,3 +87,26 @@ def test_greedy_output_is_that_without_speculation(engine):
     same = sum(one.token_ids == other.token_ids for one, other in zip(plain, fast, strict=True))
     # Drafted tokens are verified in a pass of another shape, which may round a near tie the other way.
     assert same >= 0.9 * len(prompts)
+
+
+def test_a_draft_in_one_call_is_that_step_by_step(engine, monkeypatch):
+    """Greedily, so that only rounding can tell them apart: the one call keeps what a step hands on in float32."""
+    at_once, by_steps = [], []
+    chain, draft = NativeOperations.draft_chain, FeatureSession.draft
+
+    def run_chain(self, spec, x, *arguments):
+        at_once.append(chain(self, spec, x.clone(), *arguments))
+
+    def run_draft(self, *arguments):
+        by_steps.append(draft(self, *arguments))
+        return by_steps[-1]
+
+    monkeypatch.setattr(NativeOperations, "draft_chain", run_chain)
+    monkeypatch.setattr(FeatureSession, "draft", run_draft)
+    engine.generate([[a, b] for a in range(1, 9) for b in range(1, 9)], 1, SamplingParams(0.0, 20, 0))
+    if at_once[0] is None:
+        pytest.skip("this processor has no matrix tiles")
+    one = torch.cat([tokens.flatten() for tokens, _ in at_once])
+    other = torch.cat([step.token_ids_RK.flatten() for step in by_steps])
+    assert len(one) > 1000
+    assert (one == other).float().mean() > 0.97
