@@ -19,6 +19,13 @@ _own_children: dict[int, subprocess.Popen[bytes]] = {}
 """Children of this very process, by pid: whoever finds one again must also be able to reap it."""
 
 
+def _forget_the_dead() -> None:
+    """Those that were killed and reaped by others: asked for, they are known to have ended."""
+    for pid, popen in list(_own_children.items()):
+        if popen.poll() is not None:
+            del _own_children[pid]
+
+
 @dataclass(frozen=True)
 class Account:
     """A system account to run a process as, by numbers."""
@@ -70,6 +77,7 @@ class ServerProcess:
                 )
             except OSError as error:
                 raise EmbeddedError(f"Cannot start {argv[0]}: {error}.") from error
+        _forget_the_dead()
         _own_children[popen.pid] = popen
         return cls(psutil.Process(popen.pid), popen, log_start)
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from backend.embedded.errors import EmbeddedError
-from backend.embedded.process import ServerProcess, last_lines, wait_until_ready
+from backend.embedded.process import ServerProcess, _own_children, last_lines, wait_until_ready
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(1000)"]
 
@@ -74,3 +74,14 @@ def test_waiting_ends_when_time_is_up(tmp_path: Path) -> None:
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match="/no/such/program"):
         ServerProcess.spawn(["/no/such/program"], log=tmp_path / "log")
+
+
+def test_a_child_that_others_killed_and_reaped_is_forgotten(tmp_path: Path) -> None:
+    lost = ServerProcess.spawn(SLEEP, log=tmp_path / "log")
+    os.kill(lost.pid, signal.SIGKILL)
+    os.waitpid(lost.pid, 0)
+    other = ServerProcess.spawn(SLEEP, log=tmp_path / "log")
+    assert not lost.is_alive()
+    assert lost.pid not in _own_children
+    other.stop()
+    assert other.pid not in _own_children
