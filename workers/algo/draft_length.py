@@ -21,7 +21,8 @@ _COST_STEP = 0.05
 _LARGEST_SURPRISE = 2.0
 """A round that took longer than this many times what was expected was interrupted; it counts as this many."""
 _EXPLORING_INTERVAL = 64
-"""Rounds between trials of a draft where none is drafted, and of the next longer one where some are."""
+"""Rounds between trials: of the next longer draft, and in every other trial of none, without which what speculation is
+held against would not be known."""
 
 
 class AcceptanceEstimate:
@@ -132,9 +133,10 @@ class DraftLengthController:
         if speeds[best] > speeds[current] * (1 + SWITCHING_GAIN):
             current = best
         self._current[bucket] = current
-        if rounds % _EXPLORING_INTERVAL == 0:
-            return min(current + 1, self.max_length)
-        return current
+        if rounds % _EXPLORING_INTERVAL:
+            return current
+        is_plain = current > 0 and rounds // _EXPLORING_INTERVAL % 2 == 0
+        return 0 if is_plain else min(current + 1, self.max_length)
 
     def choose_lookup(self, num_sequences: int) -> int:
         """k where drafts are looked up, which only the lookup tells whether they are there: all or nothing."""

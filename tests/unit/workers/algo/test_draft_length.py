@@ -108,6 +108,15 @@ def test_a_worthless_draft_is_switched_off_and_tried_again_now_and_then():
     assert chosen.count(1) == 4
 
 
+def test_what_is_not_chosen_is_tried_now_and_then():
+    controlled = controller()
+    tell(controlled, 4, 6, 0.6)
+    current = controlled.choose(4)
+    assert 0 < current < MAX_LENGTH
+    others = [length for length in (controlled.choose(4) for _ in range(64 * 6)) if length != current]
+    assert others == [current + 1, 0] * 3
+
+
 def test_a_little_more_is_no_reason_to_switch():
     controlled = controller()
     tell(controlled, 4, 6, 0.7)
