@@ -13,6 +13,7 @@ drafted tokens), the latter measured with drafts of padding.
 
 import argparse
 import json
+import statistics
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -51,6 +52,7 @@ DRAFTERS = {
 }
 AUTOREGRESSIVE = "autoregressive"
 CONTROLLED = "controlled"
+_BOUND_TURNS = 9
 STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES = 32, 16, 8
 
 
@@ -181,17 +183,20 @@ def free_draft_bound(
     was measured. Rounds of all lengths take turns on the same sequences."""
     if not args.lengths:
         return None
-    schedule = ScheduledDraftLengths([0, *args.lengths])
     drafting = Drafting(lambda *_: PaddingDrafter(), has_weights=False, draft_length=max(args.lengths))
     engine = engine_with(drafting, batch_size, args)
     params = SamplingParams(args.temperature, args.max_new_tokens, 0)
-    with torch.inference_mode():
-        some = [lengthened(prompts[i % len(prompts)], args.max_new_tokens // 2) for i in range(batch_size)]
-        drafter = engine._drafter_or_raise()
-        generation = engine._generation(some, 1, params, drafter, schedule, RoundLog((), ()))
-        generation.eos_token_ids = frozenset()
-        generation.run(schedule.num_rounds)
-    seconds = schedule.medians()
+    some = [lengthened(prompts[i % len(prompts)], args.max_new_tokens // 2) for i in range(batch_size)]
+    measured: dict[int, list[float]] = {}
+    for _ in range(_BOUND_TURNS):
+        schedule = ScheduledDraftLengths([0, *args.lengths])
+        with torch.inference_mode():
+            generation = engine._generation(some, 1, params, engine._drafter_or_raise(), schedule, RoundLog((), ()))
+            generation.eos_token_ids = frozenset()
+            generation.run(schedule.num_rounds)
+        for length, taken in schedule.seconds:
+            measured.setdefault(length, []).append(taken)
+    seconds = {length: statistics.median(taken) for length, taken in measured.items()}
     lengths = zip(args.lengths, ways[1:], strict=False)
     return max((way.counters.acceptance_length or 1.0) * seconds[0] / seconds[k] for k, way in lengths)
 

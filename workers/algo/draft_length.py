@@ -12,17 +12,24 @@ SWITCHING_GAIN = 0.02
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
 _MEMORY_SEQUENCES = 4000.0
 """Sequence-rounds that the acceptance estimate remembers: some steps of a policy that moves."""
-_PRIOR_SEQUENCES = 8.0
-"""Weight of what is expected of a position that was never tried, in sequence-rounds."""
+_PRIOR_SEQUENCES = 64.0
+"""Weight of what the positions before say of a position, in sequence-rounds, for drafts fail at much the same rate at
+each."""
 _PRIOR_ACCEPTANCE = 0.7
 """Chance expected of a drafted token after accepted ones, where nothing was measured."""
 _COST_STEP = 0.05
-"""Share of a round's surprise by which its cost is corrected."""
+"""Share of a round's surprise by which its cost is corrected; more in its first rounds, for it was measured briefly."""
+_MEASURED_ROUNDS = 3
+"""Rounds that the first measurement counts for."""
 _LARGEST_SURPRISE = 2.0
 """A round that took longer than this many times what was expected was interrupted; it counts as this many."""
-_EXPLORING_INTERVAL = 64
+_EXPLORING_INTERVAL = 32
 """Rounds between trials: of the next longer draft, and in every other trial of none, without which what speculation is
 held against would not be known."""
+
+
+_EXPLORING_ROUNDS = 2
+"""Rounds that a trial takes: the first of a length pays for the change and says little of its cost."""
 
 
 class AcceptanceEstimate:
@@ -72,6 +79,7 @@ class CostTable:
         self._max_length = max_length
         self._numbers = sorted(by_number)
         self._cells = {n: _interpolated(by_number[n], max_length) for n in self._numbers}
+        self._rounds = {n: [_MEASURED_ROUNDS] * (max_length + 1) for n in self._numbers}
         self._drift = 1.0
 
     def seconds(self, num_sequences: int, draft_length: int) -> float:
@@ -83,14 +91,16 @@ class CostTable:
     def observe(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """Correct what was expected by what a round took.
 
-        Half of the correction goes to all cells, since a machine that slows down slows all of them.
+        A part of the correction goes to all cells, since a machine that slows down slows all of them.
         """
         surprise = seconds / self.seconds(num_sequences, draft_length)
         surprise = min(max(surprise, 1 / _LARGEST_SURPRISE), _LARGEST_SURPRISE)
         self._drift *= surprise**_COST_STEP
         low, high, share = self._around(num_sequences)
         for number, weight in ((low, 1 - share), (high, share)):
-            self._cells[number][draft_length] *= surprise ** (_COST_STEP * weight)
+            self._rounds[number][draft_length] += 1
+            step = max(_COST_STEP, 1 / self._rounds[number][draft_length])
+            self._cells[number][draft_length] *= surprise ** (step * weight)
 
     def _around(self, num_sequences: int) -> tuple[int, int, float]:
         """The measured numbers below and above, and how far towards the upper one."""
@@ -122,6 +132,7 @@ class DraftLengthController:
         self._current: dict[int, int] = {}
         self._rounds: dict[int, int] = {}
         self._lookups: dict[int, _Lookups] = {}
+        self._last_length: int | None = None
 
     def choose(self, num_sequences: int) -> int:
         """k for a round in which every sequence gets as many tokens as are asked for."""
@@ -133,7 +144,7 @@ class DraftLengthController:
         if speeds[best] > speeds[current] * (1 + SWITCHING_GAIN):
             current = best
         self._current[bucket] = current
-        if rounds % _EXPLORING_INTERVAL:
+        if rounds % _EXPLORING_INTERVAL >= _EXPLORING_ROUNDS or rounds < _EXPLORING_INTERVAL:
             return current
         is_plain = current > 0 and rounds // _EXPLORING_INTERVAL % 2 == 0
         return 0 if is_plain else min(current + 1, self.max_length)
@@ -170,7 +181,9 @@ class DraftLengthController:
         self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
     ) -> None:
         """A round of one draft length: sequences with a drafted token at each position, and those with it accepted."""
-        self.costs.observe(num_sequences, draft_length, seconds)
+        if draft_length == self._last_length:
+            self.costs.observe(num_sequences, draft_length, seconds)
+        self._last_length = draft_length
         self.acceptance.observe(num_tried, accepted)
 
     def observe_lookup(self, num_sequences: int, num_tokens: int, seconds: float) -> None:

@@ -63,13 +63,15 @@ class FixedDraftLength:
 
 
 class ScheduledDraftLengths(FixedDraftLength):
-    """One length after the other, each several times, to measure what rounds of each take."""
+    """One length after the other, to measure what rounds of each take: the second of each counts, for the first pays
+    for the change."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         super().__init__(max(lengths))
-        self._schedule = list(lengths) * MEASURED_REPEATS
+        self._schedule = [length for length in lengths for _ in range(2)]
         self._next = 0
-        self._seconds: dict[int, list[float]] = {}
+        self.seconds: list[tuple[int, float]] = []
+        """(draft length, wall time) of each measured round."""
 
     @property
     def num_rounds(self) -> int:
@@ -85,11 +87,8 @@ class ScheduledDraftLengths(FixedDraftLength):
     def observe(  # type: ignore[override]
         self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
     ) -> None:
-        self._seconds.setdefault(draft_length, []).append(seconds)
-
-    def medians(self) -> dict[int, float]:
-        """Seconds of a round by draft length."""
-        return {length: statistics.median(seconds) for length, seconds in self._seconds.items()}
+        if self._next % 2 == 0:
+            self.seconds.append((draft_length, seconds))
 
 
 def measured_numbers(max_batch_size: int) -> list[int]:
@@ -99,8 +98,8 @@ def measured_numbers(max_batch_size: int) -> list[int]:
 
 
 def measured_lengths(max_length: int) -> list[int]:
-    """0 to 4, then every other one, and the longest."""
-    return [length for length in range(max_length + 1) if length <= 4 or length % 2 == 0 or length == max_length]
+    """0 to 8, then every other one, and the longest."""
+    return [length for length in range(max_length + 1) if length <= 8 or length % 2 == 0 or length == max_length]
 
 
 def lengthened(prompt: Sequence[int], num_tokens: int) -> list[int]:
@@ -115,7 +114,12 @@ def measure_costs(
     """(number of sequences, draft length, seconds of a round); run(n, schedule) runs rounds of n sequences with it."""
     costs = []
     for number in measured_numbers(max_batch_size):
-        schedule = ScheduledDraftLengths(measured_lengths(max_length))
-        run(number, schedule)
-        costs += [(number, length, seconds) for length, seconds in schedule.medians().items()]
+        # Begun anew each time, so that sequences stay about as long as they are.
+        seconds: dict[int, list[float]] = {}
+        for _ in range(MEASURED_REPEATS):
+            schedule = ScheduledDraftLengths(measured_lengths(max_length))
+            run(number, schedule)
+            for length, measured in schedule.seconds:
+                seconds.setdefault(length, []).append(measured)
+        costs += [(number, length, statistics.median(measured)) for length, measured in seconds.items()]
     return costs

@@ -20,7 +20,7 @@ from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
-from workers.rollout.statistics import RoundStatistics
+from workers.rollout.statistics import RoundStatistics, at_positions
 
 
 class Generation:
@@ -76,7 +76,7 @@ class Generation:
 
     def _round(self) -> None:
         """Draft, verify, append; then refill the rows that finished."""
-        began, num_rows = time.perf_counter(), len(self.rows)
+        began = time.perf_counter()
         draft, is_lookup = self._draft()
         normed, features = self._forward(draft)
         probs_RJV = self.sampler.probs(self.policy.head(normed))
@@ -87,8 +87,8 @@ class Generation:
         next_R = emitted.token_ids_RJ.gather(1, emitted.num_accepted_R.unsqueeze(1)).squeeze(1)
         self.start_R, self.last_R = self.start_R + num_new_R, next_R
         num_accepted = emitted.num_accepted_R.tolist()
-        finished, num_tokens = self._append(draft, probs_RJV, emitted, num_accepted)
-        self._account(num_rows, draft, num_accepted, num_tokens, is_lookup, time.perf_counter() - began)
+        finished, num_kept = self._append(draft, probs_RJV, emitted, num_accepted)
+        self._account(draft, num_accepted, num_kept, is_lookup, time.perf_counter() - began)
         if finished:
             self._refill(self._harvest(finished))
 
@@ -127,8 +127,8 @@ class Generation:
 
     def _append(
         self, draft: Draft | None, probs_RJV: Tensor, emitted: Emitted, num_accepted: list[int]
-    ) -> tuple[list[int], int]:
-        """Add what was emitted to the rows; those that are complete, and how many tokens were added."""
+    ) -> tuple[list[int], list[int]]:
+        """Add what was emitted to the rows; those that are complete, and how many tokens were added to each."""
         new_tokens, logprobs = emitted.token_ids_RJ.tolist(), emitted.logprobs_RJ.tolist()
         finished, num_kept = [], []
         for index, (row, accepted) in enumerate(zip(self.rows, num_accepted, strict=True)):
@@ -138,30 +138,26 @@ class Generation:
             if is_finished:
                 finished.append(index)
         self.log.add(self.rows, draft, probs_RJV, new_tokens, num_accepted, num_kept)
-        for index in finished:
-            num_accepted[index] = min(num_accepted[index], num_kept[index])
-        return finished, sum(num_kept)
+        return finished, num_kept
 
     def _account(
-        self,
-        num_rows: int,
-        draft: Draft | None,
-        num_accepted: list[int],
-        num_tokens: int,
-        is_lookup: bool,
-        seconds: float,
+        self, draft: Draft | None, num_accepted: list[int], num_kept: list[int], is_lookup: bool, seconds: float
     ) -> None:
-        """Count what the round did, and tell what decides the draft length."""
+        """Count what the round did, and tell what decides the draft length.
+
+        That hears of all that was accepted, also behind a response's end: how good a draft is does not depend on it.
+        """
         if self.session is None:
             return
-        policy = self.draft_length
+        policy, num_rows = self.draft_length, len(num_kept)
         num_drafted = draft_lengths(draft) if draft is not None else []
-        tried, accepted = self.statistics.count(num_drafted, num_accepted[: len(num_drafted)])
         width = max(num_drafted, default=0)
+        self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
         self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width))
+        tried, accepted = (at_positions(numbers[: len(num_drafted)], width) for numbers in (num_drafted, num_accepted))
         policy.observe(num_rows, width, tried, accepted, seconds)
         if is_lookup:
-            policy.observe_lookup(num_rows, num_tokens, seconds)
+            policy.observe_lookup(num_rows, sum(num_kept), seconds)
 
     def _refill(self, free: list[int]) -> None:
         """Start pending completions in free rows, until none is pending or none is free; then close the gaps.

@@ -7,6 +7,11 @@ from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 from workers.rollout.engine import RoundCost, SpeculationCounters
 
 
+def at_positions(numbers: Sequence[int], width: int) -> list[int]:
+    """How many of the numbers reach each position from 1 to width."""
+    return [sum(number > position for number in numbers) for position in range(width)]
+
+
 @dataclass(slots=True)
 class _Cost:
     num_rounds: int = 0
@@ -23,20 +28,12 @@ class RoundStatistics:
     accepted_at_position: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_LENGTH)
     _costs: dict[tuple[int, int], _Cost] = field(default_factory=dict)
 
-    def count(self, num_drafted: Sequence[int], num_accepted: Sequence[int]) -> tuple[list[int], list[int]]:
-        """A round's drafts; sequences with a token drafted at each position, and with it accepted."""
-        width = max(num_drafted, default=0)
-        tried, accepted = [0] * width, [0] * width
-        for drafted, taken in zip(num_drafted, num_accepted, strict=True):
-            for position in range(drafted):
-                tried[position] += 1
-            for position in range(taken):
-                accepted[position] += 1
+    def count(self, num_drafted: Sequence[int], num_accepted: Sequence[int]) -> None:
+        """A round's drafts, by row; accepted tokens are those that are part of the response."""
         self.num_drafts += sum(n > 0 for n in num_drafted)
         self.num_draft_tokens += sum(num_drafted)
-        for position, count in enumerate(accepted):
+        for position, count in enumerate(at_positions(num_accepted, max(num_drafted, default=0))):
             self.accepted_at_position[position] += count
-        return tried, accepted
 
     def time(self, num_sequences: int, draft_length: int, measured_s: float, predicted_s: float) -> None:
         """A round's wall time."""

@@ -54,7 +54,7 @@ def test_old_rounds_are_forgotten():
     for accepted in (100, 0):
         for _ in range(400):
             estimate.observe([100], [accepted])
-    assert estimate.chances()[0] < 0.01
+    assert estimate.chances()[0] < 0.02
 
 
 def test_costs_are_in_proportion_between_what_was_measured():
@@ -73,13 +73,16 @@ def test_costs_follow_what_rounds_take_and_a_slower_machine_slows_all():
     for _ in range(300):
         table.observe(4, 3, 2 * before[0])
     assert table.seconds(4, 3) == pytest.approx(2 * before[0], rel=0.02)
-    assert 1.3 * before[1] < table.seconds(4, 0) < 1.5 * before[1]
+    assert 1.1 * before[1] < table.seconds(4, 0) < 1.5 * before[1]
 
 
 def test_one_interrupted_round_changes_little():
     table = CostTable(costs(), MAX_LENGTH)
     before = table.seconds(4, 3)
     table.observe(4, 3, 1000 * before)
+    assert table.seconds(4, 3) < 1.3 * before
+    for _ in range(20):
+        table.observe(4, 3, before)
     assert table.seconds(4, 3) < 1.1 * before
 
 
@@ -104,8 +107,8 @@ def test_a_worthless_draft_is_switched_off_and_tried_again_now_and_then():
     controlled = controller()
     tell(controlled, 4, 6, 0.0)
     chosen = [controlled.choose(4) for _ in range(256)]
-    assert chosen.count(0) == 252
-    assert chosen.count(1) == 4
+    assert chosen.count(0) == 241
+    assert chosen.count(1) == 15
 
 
 def test_what_is_not_chosen_is_tried_now_and_then():
@@ -113,8 +116,8 @@ def test_what_is_not_chosen_is_tried_now_and_then():
     tell(controlled, 4, 6, 0.6)
     current = controlled.choose(4)
     assert 0 < current < MAX_LENGTH
-    others = [length for length in (controlled.choose(4) for _ in range(64 * 6)) if length != current]
-    assert others == [current + 1, 0] * 3
+    others = [length for length in (controlled.choose(4) for _ in range(32 * 6)) if length != current]
+    assert others == [*[current + 1] * 2, 0, 0] * 3
 
 
 def test_a_little_more_is_no_reason_to_switch():
@@ -141,13 +144,23 @@ def test_no_more_looked_up_tokens_are_verified_than_pay():
     assert controlled.width([0] * 8) == 0
 
 
+def test_the_first_round_of_a_length_says_nothing_of_its_cost():
+    controlled = controller()
+    before = controlled.predicted_s(4, 3)
+    for length in (3, 2, 3, 0, 3):
+        controlled.observe(4, length, [4] * length, [4] * length, 10 * before)
+    assert controlled.predicted_s(4, 3) == before
+    controlled.observe(4, 3, [4] * 3, [4] * 3, 10 * before)
+    assert controlled.predicted_s(4, 3) > before
+
+
 def test_lookups_that_do_not_pay_are_left_out_and_tried_again():
     controlled = controller()
     assert controlled.choose_lookup(4) == MAX_LENGTH
     for _ in range(50):
         controlled.observe_lookup(4, num_tokens=4, seconds=1.2)  # a plain round yields 4 in 1 s
     chosen = [controlled.choose_lookup(4) for _ in range(128)]
-    assert chosen.count(MAX_LENGTH) == 2
+    assert chosen.count(MAX_LENGTH) == 4
     for _ in range(50):
         controlled.observe_lookup(4, num_tokens=8, seconds=1.2)
     assert controlled.choose_lookup(4) == MAX_LENGTH
