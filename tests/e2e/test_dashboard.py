@@ -124,7 +124,7 @@ def test_a_clone_starts_from_the_same_settings(page: Page, launched: dict[str, s
 
 
 def test_an_alarm_appears_by_itself_and_says_what_to_do(page: Page, warm_installation) -> None:
-    """Engine and trainer always differ by more than this limit, so the audit raises its alarm at once. Nothing is probed:
+    """Engine and trainer always differ by more than this limit, so the audit raises its alarm. Nothing is probed:
     that so small a model gains nothing from speculation would be an alarm too."""
     settings = ("audit.max_mismatch_ratio=1.0000001", "probe.interval_steps=0")
     run_id = warm_installation.launch("alarming", 2, *(part for setting in settings for part in ("--set", setting)))
