@@ -180,7 +180,7 @@ def free_draft_bound(
     ways: list[Way], batch_size: int, prompts: list[list[int]], args: argparse.Namespace
 ) -> float | None:
     """The largest AL(k) t(0) / t(k) over the fixed lengths, rounds timed with drafts that cost nothing; None where none
-    was measured. Rounds of all lengths take turns on the same sequences."""
+    was measured."""
     if not args.lengths:
         return None
     drafting = Drafting(lambda *_: PaddingDrafter(), has_weights=False, draft_length=max(args.lengths))
@@ -188,14 +188,13 @@ def free_draft_bound(
     params = SamplingParams(args.temperature, args.max_new_tokens, 0)
     some = [lengthened(prompts[i % len(prompts)], args.max_new_tokens // 2) for i in range(batch_size)]
     measured: dict[int, list[float]] = {}
-    for _ in range(_BOUND_TURNS):
-        schedule = ScheduledDraftLengths([0, *args.lengths])
+    for length in (0, *args.lengths):
+        schedule = ScheduledDraftLengths([length] * _BOUND_TURNS)
         with torch.inference_mode():
             generation = engine._generation(some, 1, params, engine._drafter_or_raise(), schedule, RoundLog((), ()))
             generation.eos_token_ids = frozenset()
             generation.run(schedule.num_rounds)
-        for length, taken in schedule.seconds:
-            measured.setdefault(length, []).append(taken)
+        measured[length] = [taken for _, taken in schedule.seconds]
     seconds = {length: statistics.median(taken) for length, taken in measured.items()}
     lengths = zip(args.lengths, ways[1:], strict=False)
     return max((way.counters.acceptance_length or 1.0) * seconds[0] / seconds[k] for k, way in lengths)

@@ -117,7 +117,8 @@ def measure_costs(
         # Begun anew each time, so that sequences stay about as long as they are.
         seconds: dict[int, list[float]] = {}
         for _ in range(MEASURED_REPEATS):
-            schedule = ScheduledDraftLengths(measured_lengths(max_length))
+            # The longest first: after prompts were read, the first rounds are slow, and short ones would show it most.
+            schedule = ScheduledDraftLengths(measured_lengths(max_length)[::-1])
             run(number, schedule)
             for length, measured in schedule.seconds:
                 seconds.setdefault(length, []).append(measured)
