@@ -4,13 +4,12 @@ import pytest
 import torch
 from scipy import stats
 
+from contract.config.drafter import Eagle3Drafter
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.qwen3 import Qwen3Policy
-from workers.rollout.drafters.drafter import Drafting
-from workers.rollout.drafters.eagle3 import Eagle3Drafter
+from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import SamplingParams
-from workers.rollout.packed_weights import PackedDraft
 from workers.rollout.torch_engine import TorchRolloutEngine
 
 pytestmark = [
@@ -41,10 +40,8 @@ def engine():
     head = Eagle3Head(EagleConfig(config))
     head.initialize(policy, 1)
 
-    def build(packed, state):
-        return Eagle3Drafter(PackedDraft.pack(state, head.config, packed.dtype), packed)
-
-    engine = TorchRolloutEngine(config, 0, 256, "float32", Drafting(build, has_weights=True, draft_length=3))
+    drafting = trained_drafting(Eagle3Drafter(draft_length=3, draft_length_control="fixed"), head)
+    engine = TorchRolloutEngine(config, 0, 256, "float32", drafting)
     engine.update_policy({name: tensor.cuda() for name, tensor in policy.state_dict().items()})
     engine.update_draft({name: tensor.cuda() for name, tensor in head.state_dict().items()})
     return engine
