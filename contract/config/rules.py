@@ -125,6 +125,26 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        "trainer.num_processes",
+        ("trainer.tensor_parallel_size", "trainer.pipeline_parallel_size"),
+        lambda processes, tensor, pipeline: processes % (tensor * pipeline) == 0,
+        lambda tensor, pipeline: (
+            f"must be a multiple of {tensor * pipeline}, tensor_parallel_size {tensor} * pipeline_parallel_size {pipeline}"
+        ),
+    ),
+    Rule(
+        "resources.num_generation_nodes",
+        ("resources.placement", "resources.num_nodes"),
+        lambda engines, placement, nodes: 0 < engines < nodes if placement == "separate" else engines == 0,
+        lambda placement, nodes: (
+            "must be 0 with placement colocated, where engines and trainer share all nodes"
+            if placement == "colocated"
+            else f"must be between 1 and num_nodes - 1 = {nodes - 1} with placement separate"
+            if nodes > 1
+            else "must leave a node to the trainer: placement separate needs num_nodes of at least 2"
+        ),
+    ),
+    Rule(
         "rollout.num_engines",
         ("grpo.num_prompts_per_step",),
         lambda engines, prompts: engines <= prompts,

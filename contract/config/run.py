@@ -12,6 +12,7 @@ from contract.config.base import ConfigModel
 from contract.config.drafter import DrafterConfig, Eagle3Drafter
 from contract.config.grpo import CheckpointConfig, GrpoConfig, SamplesConfig, ValidationConfig
 from contract.config.policy import PolicyConfig, ScratchPolicy
+from contract.config.resources import ResourcesConfig, WeightSyncConfig
 from contract.config.rollout import ProbeConfig, RolloutConfig, TorchRollout
 from contract.config.rules import BrokenRule, Location, broken_rules, left_out_beside, meant_key, without
 from contract.config.task import ArithmeticTask, TaskConfig
@@ -44,6 +45,10 @@ class RunConfig(ConfigModel):
     """The algorithm."""
     trainer: TrainerConfig = TorchTrainer()
     """The policy's training."""
+    weight_sync: WeightSyncConfig = WeightSyncConfig()
+    """From trainer to engines."""
+    resources: ResourcesConfig = ResourcesConfig()
+    """Machines and GPUs."""
     audit: AuditConfig = AuditConfig()
     """Tests that samples follow the policy, and limits of the alarms."""
     validation: ValidationConfig = ValidationConfig()

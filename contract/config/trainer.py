@@ -30,10 +30,10 @@ class MuonOptimizer(ConfigModel):
 OptimizerConfig = Annotated[AdamWOptimizer | MuonOptimizer, Field(discriminator="kind")]
 
 
-class TorchTrainer(ConfigModel):
-    """Plain PyTorch on one device."""
+class _Trainer(ConfigModel):
+    """What every trainer has."""
 
-    kind: Literal["torch"] = "torch"
+    kind: str
     optimizer: OptimizerConfig = MuonOptimizer()
     """The policy's optimiser."""
     micro_batch_size: Count = 32
@@ -41,9 +41,41 @@ class TorchTrainer(ConfigModel):
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are scaled down to this norm; the draft head has a norm of its own."""
     precision: Literal["bfloat16", "float32"] = "bfloat16"
-    """Autocast precision of the forward passes; parameters stay in float32."""
+    """Precision of the forward passes; the optimiser's parameters stay in float32."""
     num_threads: Count = 1
-    """CPU threads of the trainer's process."""
+    """CPU threads of each of the trainer's processes."""
 
 
-TrainerConfig = TorchTrainer
+class TorchTrainer(_Trainer):
+    """Plain PyTorch on one device."""
+
+    kind: Literal["torch"] = "torch"
+
+
+class MegatronTrainer(_Trainer):
+    """Megatron-core over many processes, one a GPU: tensor, pipeline, expert and data parallel."""
+
+    kind: Literal["megatron"] = "megatron"
+    optimizer: OptimizerConfig = AdamWOptimizer()
+    """The policy's optimiser; Muon needs the package emerging_optimizers on the cluster."""
+    micro_batch_size: Count = 4
+    """Responses per forward and backward pass of one data-parallel rank."""
+    num_processes: Count = 1
+    """Ranks. What tensor and pipeline parallelism leave of them is data parallel."""
+    tensor_parallel_size: Count = 1
+    """Ranks that each layer's matrices are cut over; keep it within a node."""
+    pipeline_parallel_size: Count = 1
+    """Ranks that the layers are cut over, one after another."""
+    expert_parallel_size: Count = 1
+    """Ranks that a mixture's experts are shared out over."""
+    sequence_parallel: bool = True
+    """Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too; saves activations."""
+    distributed_optimizer: bool = True
+    """Cut the optimiser's state over the data-parallel ranks."""
+    recompute: Literal["none", "selective", "full"] = "none"
+    """Activations computed again in the backward pass: none, those of attention, or those of whole layers."""
+    pack_sequences: bool = False
+    """Responses one after another without padding in between."""
+
+
+TrainerConfig = Annotated[TorchTrainer | MegatronTrainer, Field(discriminator="kind")]

@@ -10,7 +10,7 @@ import torch
 
 from contract.config import RunConfig
 from contract.config.drafter import DraftModelDrafter, DraftPretraining, Eagle3Drafter, MtpDrafter, TrainedDrafter
-from contract.config.trainer import TorchTrainer
+from contract.config.trainer import TrainerConfig
 from workers.data.batch import select_rows
 from workers.model.config import ModelConfig
 from workers.model.draft import DraftModule, PolicyPass
@@ -66,7 +66,7 @@ def pretrain_draft(
     rollouts: Rollouts,
     drafter: TrainedDrafter,
     *,
-    trainer: TorchTrainer,
+    trainer: TrainerConfig,
     seed: int,
 ) -> Iterator[SetUpProgress]:
     """Train on the rollouts, drawn in random order again and again, and write the draft's folder.

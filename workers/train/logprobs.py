@@ -7,11 +7,11 @@ of the token at t given the tokens before t, and 0 where the response mask is 0.
 import torch
 from torch import Tensor
 
-from contract.config.trainer import TorchTrainer
+from contract.config.trainer import TrainerConfig
 from workers.train.trainer import TrainingBatch
 
 
-def autocast_dtype(config: TorchTrainer) -> torch.dtype | None:
+def autocast_dtype(config: TrainerConfig) -> torch.dtype | None:
     """None where everything is computed in float32."""
     return torch.bfloat16 if config.precision == "bfloat16" else None
 

@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from contract.config.policy import SCRATCH_POSITIONS, ScratchPolicy
 from contract.config.task import ArithmeticTask
-from contract.config.trainer import MuonOptimizer, TorchTrainer
+from contract.config.trainer import MuonOptimizer, TrainerConfig
 from workers.data.arithmetic import ArithmeticProblems
 from workers.data.tokenizer import Tokenizer, character_tokenizer
 from workers.model.config import ModelConfig
@@ -32,7 +32,7 @@ of those that it trains with, workers.data, model, train.optimizer and train.sch
 
 
 def warm_up_folder(
-    cache_dir: Path, policy: ScratchPolicy, task: ArithmeticTask, trainer: TorchTrainer, seed: int
+    cache_dir: Path, policy: ScratchPolicy, task: ArithmeticTask, trainer: TrainerConfig, seed: int
 ) -> Path:
     """Where the warmed-up policy lies or would lie."""
     inputs = {
@@ -48,7 +48,7 @@ def warm_up_folder(
 
 
 def warm_up(
-    folder: Path, config: ScratchPolicy, task: ArithmeticTask, trainer: TorchTrainer, seed: int
+    folder: Path, config: ScratchPolicy, task: ArithmeticTask, trainer: TrainerConfig, seed: int
 ) -> Iterator[SetUpProgress]:
     """Train, reporting every step, and write a checkpoint folder in Hugging Face layout with its tokenizer.
 
