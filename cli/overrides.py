@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from cli.errors import CommandError
+from contract.config.variants import carried_over
 
 
 def parse(assignments: list[str]) -> dict[str, Any]:
@@ -42,11 +43,18 @@ def _put(patch: dict[str, Any], keys: list[str], value: Any, assignment: str) ->
 
 
 def merged(config: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with the patch laid over it; groups are merged, values and lists replaced."""
+    """The configuration with the patch laid over it; groups are merged, values and lists replaced.
+
+    A group whose `kind` changes keeps only what the new kind knows.
+    """
+    return _laid_over(carried_over(config, patch), patch)
+
+
+def _laid_over(config: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     result = deepcopy(config)
     for key, value in patch.items():
         old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        result[key] = _laid_over(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
 
 

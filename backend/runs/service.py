@@ -30,6 +30,7 @@ from backend.runs.schemas import RunClone, RunCreate, RunPage, RunRead, RunUpdat
 from backend.runs.state import ENDED, Status, announce, explain, transition
 from backend.runs.stored import as_meant
 from backend.telemetry.notices import append_log
+from contract.config.variants import carried_over
 
 _CREATE: TypeAdapter[RunCreate | Refused] = TypeAdapter(Annotated[RunCreate, KEEP])
 
@@ -90,6 +91,7 @@ def _uuid(text: str | None) -> UUID | None:
 def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) -> RunRead:
     """Launches a run like another, with a merge patch on its configuration."""
     origin = _get(session, run_id)
+    config = carried_over(as_meant(origin.config), body.overrides)
     given: dict[str, Any] = body.model_dump(exclude={"overrides"}, exclude_none=True)
     inherited = {
         "name": f"{origin.name[:112]} (clone)",
@@ -101,7 +103,7 @@ def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) 
     asked = {
         **inherited,
         **given,
-        "config": merge_patch(as_meant(origin.config), body.overrides),
+        "config": merge_patch(config, body.overrides),
         "cloned_from_id": str(origin.id),
     }
     return launch(session, _renamed(_CREATE.validate_python(asked)), principal)

@@ -4,6 +4,8 @@ import pytest
 
 from cli.errors import CommandError
 from cli.overrides import merged, parse, read_file
+from contract.config import RunConfig
+from contract.config.drafter import NgramDrafter, NoDrafter
 
 
 def test_assignments_become_a_nested_mapping_with_yaml_values() -> None:
@@ -36,6 +38,14 @@ def test_merging_keeps_siblings_and_its_input() -> None:
     config = {"grpo": {"num_steps": 40, "group": 8}, "seed": 1}
     assert merged(config, {"grpo": {"num_steps": 2}, "seed": 5}) == {"grpo": {"num_steps": 2, "group": 8}, "seed": 5}
     assert config == {"grpo": {"num_steps": 40, "group": 8}, "seed": 1}
+
+
+def test_another_kind_is_not_hindered_by_keys_of_the_former() -> None:
+    file = read_file(Path(__file__).parents[3] / "examples" / "smoke.yaml")[1]
+    launched = RunConfig.model_validate(merged(file, parse(["drafter.kind=none"])))
+    assert launched.drafter == NoDrafter()
+    lookup = RunConfig.model_validate(merged(file, parse(["drafter.kind=ngram"]))).drafter
+    assert lookup == NgramDrafter(draft_length=3, draft_length_control="fixed")
 
 
 def test_files_are_examples_or_bare_configurations(tmp_path: Path) -> None:

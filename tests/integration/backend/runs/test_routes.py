@@ -197,6 +197,27 @@ def test_a_clone_differs_where_it_was_told_to(client, launch):
     assert (same["name"], same["config_sha256"]) == ("same", origin["config_sha256"])
 
 
+def test_a_clone_with_another_kind_keeps_nothing_that_the_kind_does_not_know(client, launch):
+    origin = launch(config={"drafter": {"kind": "eagle3", "draft_length": 3, "draft_vocabulary_size": 20}})
+
+    def cloned(**overrides):
+        response = client.post(f"/api/v1/runs/{origin['id']}/clone", json={"overrides": overrides})
+        assert response.status_code == 202, response.text
+        return response.json()["config"]
+
+    assert cloned(drafter={"kind": "none"})["drafter"] == {"kind": "none"}
+    assert cloned(drafter={"kind": "ngram"})["drafter"] == {
+        "kind": "ngram",
+        "draft_length": 3,
+        "draft_length_control": "measured",
+        "min_match_tokens": 2,
+        "max_match_tokens": 4,
+    }
+    assert cloned(policy={"kind": "checkpoint", "path": "/m"})["policy"] == {"kind": "checkpoint", "path": "/m"}
+    optimizer = {"kind": "adamw", "learning_rate": 0.1}
+    assert cloned(trainer={"optimizer": optimizer})["trainer"]["optimizer"] == optimizer | {"weight_decay": 0}
+
+
 @pytest.mark.parametrize(
     ("wrong", "pointers"),
     [
