@@ -97,7 +97,7 @@ RULES: tuple[Rule, ...] = (
         ("policy.kind", "task.num_terms", "task.max_term"),
         lambda tokens, policy, *task: policy != "scratch" or tokens >= _longest_response(*task),
         lambda _, *task: (
-            f"must be at least {_longest_response(*task)}, for the task's longest worked solution and the "
+            f"must be at least {_longest_response(*task):,}, for the task's longest worked solution and the "
             "end-of-sequence token, one token a character: no reward is given for a response that is cut"
         ),
     ),
@@ -106,7 +106,7 @@ RULES: tuple[Rule, ...] = (
         ("policy.kind", "task.num_terms", "task.max_term"),
         lambda tokens, policy, *task: policy != "scratch" or tokens <= _room(*task),
         lambda _, *task: (
-            f"must be at most {_room(*task)}: a policy from scratch has {SCRATCH_POSITIONS} positions, the prompt's "
+            f"must be at most {_room(*task):,}: a policy from scratch has {SCRATCH_POSITIONS:,} positions, the prompt's "
             "among them"
         ),
     ),
@@ -129,7 +129,7 @@ RULES: tuple[Rule, ...] = (
         ("trainer.tensor_parallel_size", "trainer.pipeline_parallel_size"),
         lambda processes, tensor, pipeline: processes % (tensor * pipeline) == 0,
         lambda tensor, pipeline: (
-            f"must be a multiple of {tensor * pipeline}, tensor_parallel_size {tensor} * pipeline_parallel_size {pipeline}"
+            f"must be a multiple of tensor_parallel_size * pipeline_parallel_size = {tensor * pipeline}"
         ),
     ),
     Rule(

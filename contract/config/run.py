@@ -62,6 +62,7 @@ class RunConfig(ConfigModel):
     @classmethod
     def _check_across_fields(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Every broken field and every broken rule at once, each at its place."""
+        data = _with_kinds(data)
         try:
             config: Self | None = handler(data)
             broken, doubtful = [], set[Location]()
@@ -78,6 +79,17 @@ class RunConfig(ConfigModel):
         """Hex digest of the canonical JSON form, defaults filled in: equal configurations have equal digests."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _with_kinds(data: Any) -> Any:
+    """The data with the default `kind` in parts that leave theirs out, as any other key may be left out."""
+    if not isinstance(data, dict):
+        return data
+    defaults = {name: getattr(field.default, "kind", None) for name, field in RunConfig.model_fields.items()}
+    return {
+        name: {"kind": defaults[name], **part} if isinstance(part, dict) and defaults.get(name) else part
+        for name, part in data.items()
+    }
 
 
 def _salvaged(

@@ -39,6 +39,11 @@ def test_an_unknown_key_is_told_the_key_that_it_resembles(given: dict[str, objec
     assert mend in " ".join(_errors(given).values())
 
 
+def test_a_part_without_its_kind_is_of_the_default_kind() -> None:
+    config = RunConfig.model_validate({"rollout": {"num_engines": 2}, "drafter": {"draft_length": 3}})
+    assert (config.rollout.kind, config.drafter.kind) == ("torch", "eagle3")
+
+
 def test_a_wrong_kind_names_the_kinds_there_are() -> None:
     errors = _errors({"drafter": {"kind": "eagle9"}})
     assert "'eagle3'" in errors["drafter"]
@@ -54,9 +59,28 @@ def test_a_wrong_kind_names_the_kinds_there_are() -> None:
         ({"rollout": {"temperature": 0}}, "rollout.temperature", "above 0"),
         ({"rollout": {"max_new_tokens": 127}}, "rollout.max_new_tokens", "at least 128"),
         ({"task": {"num_terms": 5}}, "rollout.max_new_tokens", "at least 172"),
-        ({"rollout": {"max_new_tokens": 2037}}, "rollout.max_new_tokens", "at most 2036"),
+        ({"rollout": {"max_new_tokens": 2037}}, "rollout.max_new_tokens", "at most 2,036"),
         ({"samples": {"num_samples": 33}, "grpo": {"num_prompts_per_step": 4}}, "samples.num_samples", "32"),
         ({"rollout": {"num_engines": 17}}, "rollout.num_engines", "16"),
+        (
+            {
+                "trainer": {
+                    "kind": "megatron",
+                    "num_processes": 6,
+                    "tensor_parallel_size": 2,
+                    "pipeline_parallel_size": 2,
+                }
+            },
+            "trainer.num_processes",
+            "= 4",
+        ),
+        ({"resources": {"num_generation_nodes": 1}}, "resources.num_generation_nodes", "must be 0"),
+        ({"resources": {"placement": "separate"}}, "resources.num_generation_nodes", "at least 2"),
+        (
+            {"resources": {"placement": "separate", "num_nodes": 3, "num_generation_nodes": 3}},
+            "resources.num_generation_nodes",
+            "num_nodes - 1 = 2",
+        ),
     ],
 )
 def test_each_rule_across_fields_names_its_field_and_the_mend(given: dict[str, object], field: str, mend: str) -> None:
@@ -158,7 +182,7 @@ def test_two_layers_are_enough_without_a_draft_head() -> None:
 
 
 def test_non_finite_numbers_are_refused() -> None:
-    assert "rollout.temperature" in _errors({"rollout": {"temperature": float("nan")}})
+    assert "rollout.torch.temperature" in _errors({"rollout": {"temperature": float("nan")}})
 
 
 def test_digest_ignores_what_was_left_to_defaults_and_sees_every_change() -> None:
