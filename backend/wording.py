@@ -53,7 +53,7 @@ def in_words(detail: Any) -> str:
     if kind == "string_pattern_mismatch":
         return _matched(context["pattern"])
     if kind in _BY_TYPE:
-        return _BY_TYPE[kind].format(**context)
+        return _BY_TYPE[kind].format(**{key: _grouped(value) for key, value in context.items()})
     return str(detail["msg"]).removeprefix("Value error, ")
 
 
@@ -62,7 +62,12 @@ def _counted(context: Any, bound: str, comparison: str, unit: str) -> str:
     if (bound, number) == ("min_length", 1):
         return "must not be empty"
     units = unit if number == 1 else {"character": "characters", "entry": "entries"}[unit]
-    return f"must have {comparison} {number} {units}"
+    return f"must have {comparison} {_grouped(number)} {units}"
+
+
+def _grouped(value: Any) -> Any:
+    """Digits in groups of three, where it is a number."""
+    return f"{value:,}" if isinstance(value, int | float) else value
 
 
 def _matched(pattern: str) -> str:

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { numberText, parseNumber } from "./number.ts";
+import { groupedText, numberText, parseNumber } from "./number.ts";
 import { pointerOf } from "./problems.ts";
 import type { LeafNode } from "./schema.ts";
 import { kindLabelOf, labelOf, unitOf } from "./words.ts";
@@ -40,6 +40,7 @@ export function fieldId(path: string[]): string {
 function shown({ type, defaultValue }: LeafNode): string {
   if (defaultValue === null || defaultValue === undefined) return "none";
   if (typeof defaultValue === "boolean") return defaultValue ? "on" : "off";
+  if (typeof defaultValue === "number") return groupedText(defaultValue);
   return type === "choice" ? kindLabelOf(String(defaultValue)) : String(defaultValue);
 }
 

@@ -1,3 +1,5 @@
+import { groupedText } from "./number.ts";
+
 /** The part of JSON Schema that the run configuration's schema uses. */
 export interface JsonSchema {
   $ref?: string;
@@ -116,18 +118,23 @@ function readLeaf(schema: JsonSchema, base: NodeBase, isNullable: boolean, isReq
   return { ...leaf, type: type as LeafNode["type"], choices: [], limits: describeLimits(schema) };
 }
 
-/** "1 to 16", "above 0", "at least 2": the allowed range in words. */
+/** "1 to 16", "above 0", "at least 2,048": the allowed range in words. */
 function describeLimits(schema: JsonSchema): string {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
-  if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
-  const parts: string[] = [];
-  if (minimum !== undefined) parts.push(`at least ${minimum}`);
-  if (exclusiveMinimum !== undefined) {
-    parts.push(schema.type === "integer" ? `at least ${exclusiveMinimum + 1}` : `above ${exclusiveMinimum}`);
-  }
-  if (maximum !== undefined) parts.push(`at most ${maximum}`);
-  if (exclusiveMaximum !== undefined) parts.push(`below ${exclusiveMaximum}`);
-  return parts.join(", ");
+  // Whole numbers have no other next to an open end.
+  const step = schema.type === "integer" ? 1 : 0;
+  const low = minimum ?? (step && exclusiveMinimum !== undefined ? exclusiveMinimum + step : undefined);
+  const high = maximum ?? (step && exclusiveMaximum !== undefined ? exclusiveMaximum - step : undefined);
+  if (low !== undefined && high !== undefined) return `${groupedText(low)} to ${groupedText(high)}`;
+  const parts = [
+    bound("at least", low) || bound("above", exclusiveMinimum),
+    bound("at most", high) || bound("below", exclusiveMaximum),
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+function bound(comparison: string, limit: number | undefined): string {
+  return limit === undefined ? "" : `${comparison} ${groupedText(limit)}`;
 }
 
 function unwrapNullable(root: JsonSchema, raw: JsonSchema): { schema: JsonSchema; isNullable: boolean } {

@@ -32,7 +32,10 @@ export function kindOf(node: UnionNode, values: Values): string {
   return typeof kind === "string" ? kind : node.defaultKind;
 }
 
-/** Chooses another variant, keeping what was entered under the former one for the way back. */
+/**
+ * Chooses another variant, keeping what was entered under the former one for the way back. At the first visit the new
+ * one takes over what it knows too, as the server does for a clone.
+ */
 export function switchKind(state: FormState, node: UnionNode, kind: string): FormState {
   const at = node.path.join("/");
   const remembered = state.memory[at] ?? {};
@@ -41,10 +44,19 @@ export function switchKind(state: FormState, node: UnionNode, kind: string): For
     ...state.memory,
     [at]: { ...remembered, [kindOf(node, state.values)]: isRecord(current) ? current : {} },
   };
-  const { [node.discriminator]: _, ...entered } = remembered[kind] ?? {};
+  const { [node.discriminator]: _, ...entered } = remembered[kind] ?? sharedWith(node, kind, state.values);
   const isDefault = kind === node.defaultKind && Object.keys(entered).length === 0;
   const value = isDefault ? undefined : { [node.discriminator]: kind, ...entered };
   return { values: setAt(state.values, node.path, value), memory };
+}
+
+/** What was entered that the other variant knows; no texts, for they name folders of one kind of model. */
+function sharedWith(node: UnionNode, kind: string, values: Values): Values {
+  const known = node.variants.find((variant) => variant.kind === kind)?.fields ?? [];
+  const entries = known
+    .filter((field) => field.type !== "text")
+    .map((field) => [field.key, getAt(values, field.path)] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 /** Takes away what equals the defaults: a whole configuration becomes what was changed in it. */

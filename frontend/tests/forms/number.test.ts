@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseNumber } from "../../src/forms/number.ts";
+import { groupedText, parseNumber } from "../../src/forms/number.ts";
 
 test.each([
   ["12", 12],
@@ -16,4 +16,14 @@ test.each([
 
 test.each(["abc", "1,5", "1e", "0x10", "1 000", "Infinity"])("'%s' is kept as it was typed", (text) => {
   expect(parseNumber(text)).toBe(text);
+});
+
+test.each([
+  [16, "16"],
+  [2048, "2,048"],
+  [-1_000_000, "−1,000,000"],
+  [0.000_15, "0.00015"],
+  [12_500.5, "12,500.5"],
+])("%s is told as %s, not rounded", (value, text) => {
+  expect(groupedText(value)).toBe(text);
 });

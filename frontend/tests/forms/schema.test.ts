@@ -45,6 +45,18 @@ test("numbers carry their default, limits and help", () => {
   expect(length.help).toMatch(/tokens/i);
 });
 
+test.each([
+  [{ type: "integer", minimum: 0, maximum: 1_000_000 }, "0 to 1,000,000"],
+  [{ type: "integer", minimum: 0, exclusiveMaximum: 2 ** 31 }, "0 to 2,147,483,647"],
+  [{ type: "integer", minimum: 2048 }, "at least 2,048"],
+  [{ type: "integer", exclusiveMinimum: 999 }, "at least 1,000"],
+  [{ type: "number", exclusiveMinimum: 0, maximum: 1 }, "above 0, at most 1"],
+  [{ type: "number", minimum: 0, exclusiveMaximum: 12_500.5 }, "at least 0, below 12,500.5"],
+  [{ type: "number" }, ""],
+])("the limits of %j are told as '%s'", (size: JsonSchema, limits) => {
+  expect(field(readSchema({ properties: { size } }), "size")).toMatchObject({ limits });
+});
+
 test("an optional text and a choice are recognised", () => {
   expect(field(field(root, "drafter"), "path")).toMatchObject({
     type: "text",

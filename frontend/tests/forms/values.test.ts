@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { UnionNode } from "../../src/forms/schema.ts";
+import type { Node, UnionNode } from "../../src/forms/schema.ts";
 import {
   type FormState,
   getAt,
@@ -35,6 +35,40 @@ test("switching the kind there and back keeps what was entered under each", () =
   state = switchKind(state, drafter, "eagle3");
   expect(state.values).toEqual({ drafter: { kind: "eagle3", draft_length: 5, online: { batch_size: 4 } } });
 });
+
+test("another kind takes over what it knows too, but no folder, and loses nothing of its own", () => {
+  const entered = { kind: "eagle3", draft_length: 5, draft_vocabulary_size: 20, path: "/drafts/a" };
+  let state: FormState = switchKind({ values: { drafter: entered }, memory: {} }, drafter, "mtp");
+  expect(state.values).toEqual({ drafter: { kind: "mtp", draft_length: 5 } });
+  state = switchKind(
+    { ...state, values: setAt(state.values, ["drafter", "draft_length"], 7) },
+    drafter,
+    "eagle3",
+  );
+  expect(state.values).toEqual({ drafter: entered });
+  expect(switchKind(state, drafter, "mtp").values).toEqual({ drafter: { kind: "mtp", draft_length: 7 } });
+});
+
+const unions = (node: Node): UnionNode[] => {
+  if (node.type === "object") return node.fields.flatMap(unions);
+  if (node.type !== "union") return [];
+  return [node, ...node.variants.flatMap(({ fields }) => fields.flatMap(unions))];
+};
+
+test.each(unions(root).map((node) => [node.path.join("."), node] as const))(
+  "no kind of %s is left with keys that it does not know",
+  (_, node) => {
+    for (const former of node.variants) {
+      const whole = Object.fromEntries(former.fields.map(({ key }) => [key, 1]));
+      const values = setAt({}, node.path, { [node.discriminator]: former.kind, ...whole });
+      for (const chosen of node.variants) {
+        const left = getAt(switchKind({ values, memory: {} }, node, chosen.kind).values, node.path) ?? {};
+        const known = [node.discriminator, ...chosen.fields.map(({ key }) => key)];
+        expect(known).toEqual(expect.arrayContaining(Object.keys(left)));
+      }
+    }
+  },
+);
 
 test("switching to the default with nothing entered is no change at all", () => {
   const there = switchKind({ values: {}, memory: {} }, policy, "checkpoint");
