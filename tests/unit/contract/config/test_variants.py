@@ -89,6 +89,12 @@ def test_without_another_kind_all_stays(change: dict[str, Any]) -> None:
     assert carried_over(config, {"drafter": change, "seed": 3}) == config
 
 
+def test_a_part_that_names_no_kind_is_of_the_default_kind() -> None:
+    config = {"drafter": {"draft_length": 3, "draft_vocabulary_size": 20}}
+    assert carried_over(config, {"drafter": {"kind": "ngram"}}) == {"drafter": {"draft_length": 3}}
+    assert carried_over(config, {"drafter": {"draft_length": 4}}) == config
+
+
 def test_a_misspelt_key_stays_to_be_refused() -> None:
     config = {"drafter": {"kind": "eagle3", "draft_lenght": 5}}
     assert carried_over(config, {"drafter": {"kind": "none"}}) == {"drafter": {"draft_lenght": 5}}
