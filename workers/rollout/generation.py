@@ -5,22 +5,69 @@ Shape suffixes: R rows, K drafted tokens, J = K + 1, V vocabulary.
 
 import time
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from workers.algo.acceptance import verify
+from workers.algo.acceptance import Randomness, verify
 from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
 from workers.rollout.drafters.drafter import Draft, Drafter, Verified
 from workers.rollout.engine import Completion, SamplingParams
-from workers.rollout.operations import Emitted
+from workers.rollout.operations import Emitted, KvCache, Told
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
 from workers.rollout.statistics import RoundStatistics, at_positions
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRound:
+    """The policy's part of a round, as a region (workers.rollout.operations): the pass, and what it decides."""
+
+    policy: PackedPolicy
+    cache: KvCache
+    sampler: Sampler
+    tap_layers: tuple[int, ...]
+    span: int
+
+    def run(
+        self,
+        token_ids_RJ: Tensor,
+        start_R: Tensor,
+        randomness: Randomness,
+        draft_probs_RKV: Tensor | None,
+        num_drafted_R: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        """What is emitted, the policy's probabilities and its features, from each row's last token and draft."""
+        normed, features = policy_forward(self.policy, token_ids_RJ, start_R, self.span, self.cache, self.tap_layers)
+        probs_RJV = self.sampler.probs(self.policy.head(normed))
+        emitted = self._emit(token_ids_RJ[:, 1:], draft_probs_RKV, probs_RJV, randomness, num_drafted_R)
+        return (*emitted, probs_RJV, features)
+
+    def _emit(
+        self,
+        drafted_RK: Tensor,
+        draft_probs_RKV: Tensor | None,
+        probs_RJV: Tensor,
+        randomness: Randomness,
+        num_drafted_R: Tensor | None,
+    ) -> Emitted:
+        """Draw or verify."""
+        if drafted_RK.shape[1] == 0:
+            new_RJ = self.sampler.draw(probs_RJV, randomness)
+            num_accepted_R = torch.zeros_like(new_RJ[:, 0])
+        else:
+            proposed = (drafted_RK, draft_probs_RKV, probs_RJV, randomness, num_drafted_R)
+            if (emitted := self.policy.operations.verify(*proposed)) is not None:
+                return emitted
+            num_accepted_R, next_R = verify(*proposed)
+            new_RJ = torch.cat([drafted_RK, next_R.unsqueeze(1)], 1)
+            new_RJ.scatter_(1, num_accepted_R.unsqueeze(1), next_R.unsqueeze(1))
+        return Emitted(num_accepted_R, new_RJ, probs_RJV.gather(2, new_RJ.unsqueeze(2)).squeeze(2).log())
 
 
 class Generation:
@@ -52,8 +99,8 @@ class Generation:
         num_rows = min(max_batch_size, self.num_completions)
         longest_draft = draft_length.max_length if drafter else 0
         capacity = max(map(len, prompts)) + params.max_new_tokens + longest_draft + 1
-        self.cache = policy.operations.allocate_cache(
-            config, config.num_hidden_layers, num_rows, capacity, is_verified=longest_draft > 0
+        self.cache = policy.operations.keep_cache(
+            "policy", config, config.num_hidden_layers, num_rows, capacity, is_verified=longest_draft > 0
         )
         self.session = drafter.start(num_rows, capacity, self.sampler) if drafter else None
         self.rows: list[Row] = []
@@ -78,33 +125,17 @@ class Generation:
         """Draft, verify, append; then refill the rows that finished."""
         began = time.perf_counter()
         draft, is_lookup = self._draft()
-        normed, features = self._forward(draft)
-        probs_RJV = self.sampler.probs(self.policy.head(normed))
-        emitted = self._emit(draft, probs_RJV)
+        emitted, probs_RJV, features = self._verify(draft)
         num_new_R = emitted.num_accepted_R + 1
         if self.session:
             self.session.observe(Verified(self.start_R, emitted.token_ids_RJ, num_new_R, features))
         next_R = emitted.token_ids_RJ.gather(1, emitted.num_accepted_R.unsqueeze(1)).squeeze(1)
         self.start_R, self.last_R = self.start_R + num_new_R, next_R
-        num_accepted = emitted.num_accepted_R.tolist()
-        finished, num_kept = self._append(draft, probs_RJV, emitted, num_accepted)
-        self._account(draft, num_accepted, num_kept, is_lookup, time.perf_counter() - began)
+        told = emitted.tell()
+        finished, num_kept = self._append(draft, probs_RJV, told)
+        self._account(draft, told.num_accepted, num_kept, is_lookup, time.perf_counter() - began)
         if finished:
             self._refill(self._harvest(finished))
-
-    def _emit(self, draft: Draft | None, probs_RJV: Tensor) -> Emitted:
-        """Draw or verify."""
-        if draft is None:
-            new_RJ = self.sampler.draw(probs_RJV)
-            num_accepted_R = torch.zeros_like(self.start_R)
-        else:
-            proposed = (draft.token_ids_RK, draft.probs_RKV, probs_RJV, self.sampler.generator, draft.num_drafted_R)
-            if (emitted := self.policy.operations.verify(*proposed)) is not None:
-                return emitted
-            num_accepted_R, next_R = verify(*proposed)
-            new_RJ = torch.cat([draft.token_ids_RK, next_R.unsqueeze(1)], 1)
-            new_RJ.scatter_(1, num_accepted_R.unsqueeze(1), next_R.unsqueeze(1))
-        return Emitted(num_accepted_R, new_RJ, probs_RJV.gather(2, new_RJ.unsqueeze(2)).squeeze(2).log())
 
     def _draft(self) -> tuple[Draft | None, bool]:
         """The round's draft, cut to the width that is worth verifying, and whether one was looked for."""
@@ -118,26 +149,37 @@ class Generation:
             draft = _cut(draft, width) if width else None
         return draft, self.is_lookup and length > 0
 
-    def _forward(self, draft: Draft | None) -> tuple[Tensor, Tensor | None]:
-        token_ids_RJ = self.last_R.unsqueeze(1)
+    def _verify(self, draft: Draft | None) -> tuple[Emitted, Tensor, Tensor | None]:
+        """What the round emits, the policy's probabilities, which hold until the next round, and its features."""
+        operations, token_ids_RJ = self.policy.operations, self.last_R.unsqueeze(1)
         if draft is not None:
             token_ids_RJ = torch.cat([token_ids_RJ, draft.token_ids_RK], 1)
-        span = max(len(row.token_ids) for row in self.rows) + token_ids_RJ.shape[1] - 1
-        return policy_forward(self.policy, token_ids_RJ, self.start_R, span, self.cache, self.tap_layers)
+        num_rows, num_new = token_ids_RJ.shape
+        span = operations.round_span(max(len(row.token_ids) for row in self.rows) + num_new - 1)
+        randomness = operations.randomness(num_rows, num_new, self.sampler.generator)
+        proposed = (None, None) if draft is None else (draft.probs_RKV, draft.num_drafted_R)
+        *emitted, probs_RJV, features = operations.region(
+            "round",
+            PolicyRound(self.policy, self.cache, self.sampler, self.tap_layers, span).run,
+            (token_ids_RJ, self.start_R, randomness, *proposed),
+            (span, self.sampler.settings, self.tap_layers),
+        )
+        if operations.is_static:
+            # The drafter keeps these beyond the next round.
+            emitted = [tensor.clone() for tensor in emitted]
+            features = None if features is None else features.clone()
+        return Emitted(*emitted), probs_RJV, features
 
-    def _append(
-        self, draft: Draft | None, probs_RJV: Tensor, emitted: Emitted, num_accepted: list[int]
-    ) -> tuple[list[int], list[int]]:
+    def _append(self, draft: Draft | None, probs_RJV: Tensor, told: Told) -> tuple[list[int], list[int]]:
         """Add what was emitted to the rows; those that are complete, and how many tokens were added to each."""
-        new_tokens, logprobs = emitted.token_ids_RJ.tolist(), emitted.logprobs_RJ.tolist()
         finished, num_kept = [], []
-        for index, (row, accepted) in enumerate(zip(self.rows, num_accepted, strict=True)):
-            tokens = new_tokens[index][: accepted + 1]
-            kept, is_finished = row.append(tokens, logprobs[index][: accepted + 1], self.eos_token_ids)
+        for index, (row, accepted) in enumerate(zip(self.rows, told.num_accepted, strict=True)):
+            tokens = told.token_ids[index][: accepted + 1]
+            kept, is_finished = row.append(tokens, told.logprobs[index][: accepted + 1], self.eos_token_ids)
             num_kept.append(kept)
             if is_finished:
                 finished.append(index)
-        self.log.add(self.rows, draft, probs_RJV, new_tokens, num_accepted, num_kept)
+        self.log.add(self.rows, draft, probs_RJV, told.token_ids, told.num_accepted, num_kept)
         return finished, num_kept
 
     def _account(

@@ -7,13 +7,14 @@ dimension, V vocabulary.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from workers.algo.acceptance import Randomness
 from workers.model.config import ModelConfig
 
 Linear = Callable[[Tensor], Tensor]
@@ -56,6 +57,14 @@ class PackedLayer:
     down: Linear
 
 
+class Told(NamedTuple):
+    """Emitted, on the host."""
+
+    num_accepted: list[int]
+    token_ids: list[list[int]]
+    logprobs: list[list[float]]
+
+
 class Emitted(NamedTuple):
     """What a round brings forth."""
 
@@ -65,6 +74,17 @@ class Emitted(NamedTuple):
     """int64: the accepted ones, the token after them, and what does not count."""
     logprobs_RJ: Tensor
     """Of these under the policy; of what does not count, anything."""
+
+    def tell(self) -> Told:
+        """To the host, from other devices in one piece: each piece would wait for the device anew."""
+        if self.logprobs_RJ.device.type == "cpu":
+            return Told(*(tensor.tolist() for tensor in self))
+        num_new = self.token_ids_RJ.shape[1]
+        parts = (self.num_accepted_R.unsqueeze(1), self.token_ids_RJ, self.logprobs_RJ)
+        # float64 holds token ids and float32 exactly.
+        rows = torch.cat([part.double() for part in parts], 1).cpu()
+        accepted_R1, ids_RJ, logprobs_RJ = rows.split([1, num_new, num_new], 1)
+        return Told(accepted_R1.flatten().long().tolist(), ids_RJ.long().tolist(), logprobs_RJ.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +106,38 @@ class Chain:
 class Operations(ABC):
     """The operations, all without gradient."""
 
+    is_static: ClassVar[bool] = False
+    """Whether regions run on tensors that keep their place, so that weights have to be overwritten, not replaced, and
+    what a region gives is overwritten by its next run; see workers.rollout.graphs."""
+
     @abstractmethod
     def allocate_cache(
         self, config: ModelConfig, num_layers: int, num_rows: int, capacity: int, *, is_verified: bool
     ) -> KvCache:
         """Room for num_rows sequences of capacity tokens. is_verified: several tokens a row are new in most passes."""
+
+    def keep_cache(
+        self, name: str, config: ModelConfig, num_layers: int, num_rows: int, capacity: int, *, is_verified: bool
+    ) -> KvCache:
+        """The cache of that name for one generate() call, empty: the rows that are decoded together."""
+        return self.allocate_cache(config, num_layers, num_rows, capacity, is_verified=is_verified)
+
+    def round_span(self, span: int) -> int:
+        """A span at or above this, of those that passes are made for."""
+        return span
+
+    def randomness(self, num_rows: int, num_draws: int, generator: torch.Generator) -> Randomness:
+        """What a region draws so many times a row from."""
+        return generator
+
+    def region(
+        self, name: str, function: Callable[..., tuple[Any, ...]], inputs: Sequence[Any], settings: Hashable = ()
+    ) -> tuple[Any, ...]:
+        """function(*inputs), where inputs are tensors whose first dimension is rows, or None, and results likewise.
+
+        settings: all else that decides what it computes; function may stand for every one of equal name and settings.
+        """
+        return function(*inputs)
 
     @abstractmethod
     def enter(self, embedded: Tensor) -> Tensor:
@@ -105,15 +152,15 @@ class Operations(ABC):
         """softmax(logits / temperature), float32; 1 at the first largest for temperature 0."""
 
     @abstractmethod
-    def draw(self, weights: Tensor, generator: torch.Generator) -> Tensor:
-        """One index per row of the last dimension, with chances proportional to its non-negative weights."""
+    def draw(self, weights: Tensor, randomness: Randomness) -> Tensor:
+        """See workers.algo.acceptance.draw."""
 
     def verify(
         self,
         drafted_RK: Tensor,
         draft_probs_RKV: Tensor | None,
         probs_RJV: Tensor,
-        generator: torch.Generator,
+        randomness: Randomness,
         num_drafted_R: Tensor | None,
     ) -> "Emitted | None":
         """workers.algo.acceptance.verify() and what follows from it, at once; None where that is left to PyTorch."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from workers.algo.acceptance import Randomness
 from workers.algo.sampling import Truncation, truncate
 from workers.rollout.operations import Operations
 
@@ -23,6 +24,16 @@ class Sampler:
         probs = self.operations.softmax(logits, self.temperature)
         return truncate(probs, self.truncation) if self.truncation.is_active and self.temperature else probs
 
-    def draw(self, probs: Tensor) -> Tensor:
-        """One token per row of probabilities."""
-        return self.operations.draw(probs, self.generator)
+    @property
+    def settings(self) -> tuple[float, Truncation]:
+        """What decides probs()."""
+        return self.temperature, self.truncation
+
+    def draw(self, probs: Tensor, randomness: Randomness = None) -> Tensor:
+        """One token per row of probabilities; from this call's generator unless something else is given."""
+        return self.operations.draw(probs, self.generator if randomness is None else randomness)
+
+
+def column(randomness: Randomness, index: int) -> Randomness:
+    """What one of several draws a row draws from."""
+    return randomness[:, index] if isinstance(randomness, Tensor) else randomness

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from workers.algo.acceptance import draw
+from workers.algo.acceptance import Randomness, draw
 from workers.algo.sampling import sampling_probs
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
@@ -30,7 +31,8 @@ class Placement:
 
 
 class TorchKvCache:
-    """In float32: plain batched products in it beat bfloat16 attention for the few new tokens of a decoding pass."""
+    """On a processor in float32: plain batched products in it beat bfloat16 attention for the few new tokens of a
+    decoding pass. is_fused, in the precision of products: half as much to read, by torch's fused attention."""
 
     def __init__(
         self,
@@ -41,18 +43,22 @@ class TorchKvCache:
         *,
         transpose_keys: bool,
         device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        is_fused: bool = False,
     ) -> None:
         """transpose_keys: keep a channel's positions side by side in memory. Scores of several new tokens a row then
         take about half the time, while writing keys takes longer, which does not pay for a single new token."""
         heads, e = config.num_key_value_heads, config.head_dim
+        self.num_layers, self.num_rows, self.capacity = num_layers, num_rows, capacity
+        self.dtype, self.is_fused = dtype, is_fused
 
         def keys() -> Tensor:
             if transpose_keys:
-                return torch.zeros(num_rows, heads, e, capacity, device=device).permute(0, 3, 1, 2)
+                return torch.zeros(num_rows, heads, e, capacity, dtype=dtype, device=device).permute(0, 3, 1, 2)
             return values()
 
         def values() -> Tensor:
-            return torch.zeros(num_rows, heads, capacity, e, device=device).transpose(1, 2)
+            return torch.zeros(num_rows, heads, capacity, e, dtype=dtype, device=device).transpose(1, 2)
 
         # Indexed [row, position, head, channel] whatever their order in memory.
         self.keys = tuple(keys() for _ in range(num_layers))
@@ -67,7 +73,8 @@ class TorchKvCache:
         positions_RN = start_R.unsqueeze(1) + torch.arange(num_new, device=device)
         groups = self.config.num_attention_heads // self.config.num_key_value_heads
         is_after_RNS = torch.arange(span, device=device) > positions_RN.unsqueeze(2)
-        bias_RNS = torch.zeros(is_after_RNS.shape, device=device).masked_fill_(is_after_RNS, float("-inf"))
+        bias_RNS = torch.zeros(is_after_RNS.shape, dtype=self.dtype, device=device)
+        bias_RNS.masked_fill_(is_after_RNS, float("-inf"))
         bias_RGNS = bias_RNS.unsqueeze(1).expand(-1, groups, -1, -1)
         return Placement(
             positions_RN,
@@ -86,15 +93,15 @@ class TorchKvCache:
         num_rows, num_new, num_heads, head_dim = q_RNHE.shape
         num_key_heads, span = k_RNKE.shape[2], placement.bias_R1QS.shape[-1]
         groups = num_heads // num_key_heads
-        keys = self.keys[layer][:num_rows, :span].permute(0, 2, 3, 1).flatten(0, 1)
-        values = self.values[layer][:num_rows, :span].transpose(1, 2).flatten(0, 1)
+        keys_RSKE, values_RSKE = (store[layer][:num_rows, :span] for store in (self.keys, self.values))
         # Query heads that share a key head become further queries of it, so nothing is repeated.
         q = q_RNHE.unflatten(2, (num_key_heads, groups)).permute(0, 2, 3, 1, 4)
-        q = q.reshape(num_rows * num_key_heads, groups * num_new, head_dim)
-        scores = torch.bmm(q, keys).unflatten(0, (num_rows, num_key_heads))
-        weights = scores.add_(placement.bias_R1QS).softmax(-1)
-        mixed = torch.bmm(weights.flatten(0, 1), values).view(num_rows, num_key_heads, groups, num_new, head_dim)
-        return mixed.permute(0, 3, 1, 2, 4).reshape(num_rows, num_new, num_heads * head_dim).to(qkv_RNW.dtype)
+        q_RKQE = q.reshape(num_rows, num_key_heads, groups * num_new, head_dim)
+        mixed_RKQE = (fused_attention if self.is_fused else attention)(
+            q_RKQE.to(self.dtype), keys_RSKE, values_RSKE, placement.bias_R1QS
+        )
+        mixed = mixed_RKQE.unflatten(2, (groups, num_new)).permute(0, 3, 1, 2, 4)
+        return mixed.reshape(num_rows, num_new, num_heads * head_dim).to(qkv_RNW.dtype)
 
     def copy_rows(self, rows: Tensor, source: "TorchKvCache", source_rows: Tensor, length: int) -> None:
         for mine, theirs in zip(self.keys + self.values, source.keys + source.values, strict=True):
@@ -103,6 +110,11 @@ class TorchKvCache:
     def move_row(self, source: int, target: int) -> None:
         for tensor in self.keys + self.values:
             tensor[target] = tensor[source]
+
+    def clear(self) -> None:
+        """Forget everything, also what may not be finite."""
+        for tensor in self.keys + self.values:
+            tensor.zero_()
 
     def _turn(self, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> tuple[Tensor, ...]:
         """Normed and rotated queries and keys, and values, float32 [R, N, heads, E]."""
@@ -118,8 +130,27 @@ class TorchKvCache:
 
     def _write(self, layer: int, k_RNKE: Tensor, v_RNKE: Tensor, placement: Placement) -> None:
         at = (placement.rows_R1, placement.positions_RN)
-        self.keys[layer].index_put_(at, k_RNKE)
-        self.values[layer].index_put_(at, v_RNKE)
+        self.keys[layer].index_put_(at, k_RNKE.to(self.dtype))
+        self.values[layer].index_put_(at, v_RNKE.to(self.dtype))
+
+
+def attention(q_RKQE: Tensor, keys_RSKE: Tensor, values_RSKE: Tensor, bias_R1QS: Tensor) -> Tensor:
+    """softmax(q k^T + bias) v, [R, K, Q, E]."""
+    keys, values = keys_RSKE.permute(0, 2, 3, 1).flatten(0, 1), values_RSKE.transpose(1, 2).flatten(0, 1)
+    scores = torch.bmm(q_RKQE.flatten(0, 1), keys).unflatten(0, q_RKQE.shape[:2])
+    weights = scores.add_(bias_R1QS).softmax(-1)
+    return torch.bmm(weights.flatten(0, 1), values).unflatten(0, q_RKQE.shape[:2])
+
+
+def fused_attention(q_RKQE: Tensor, keys_RSKE: Tensor, values_RSKE: Tensor, bias_R1QS: Tensor) -> Tensor:
+    """The same in one kernel, which keeps scores in float32 whatever the precision of its operands.
+
+    Of torch's backends the memory-efficient one, which takes a mask for every row, else plain products.
+    """
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        return F.scaled_dot_product_attention(
+            q_RKQE, keys_RSKE.transpose(1, 2), values_RSKE.transpose(1, 2), attn_mask=bias_R1QS, scale=1.0
+        )
 
 
 class TorchOperations(Operations):
@@ -146,5 +177,5 @@ class TorchOperations(Operations):
     def softmax(self, logits: Tensor, temperature: float) -> Tensor:
         return sampling_probs(logits, temperature)
 
-    def draw(self, weights: Tensor, generator: torch.Generator) -> Tensor:
-        return draw(weights, generator)
+    def draw(self, weights: Tensor, randomness: Randomness) -> Tensor:
+        return draw(weights, randomness)

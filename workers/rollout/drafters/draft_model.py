@@ -8,17 +8,19 @@ Shape suffixes: R rows, J positions of one pass, K drafted tokens, T capacity, V
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from workers.algo.acceptance import Randomness
 from workers.rollout.decoder import policy_forward
 from workers.rollout.drafters.drafter import Draft, Verified
 from workers.rollout.operations import KvCache
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
-from workers.rollout.sampler import Sampler
+from workers.rollout.sampler import Sampler, column
 
 _NEW_AFTER_A_DRAFT = 2
 """The last drafted token, which the model proposed but never read, and the bonus, where all were accepted."""
@@ -44,7 +46,10 @@ class DraftModelSession:
     def __init__(self, model: PackedPolicy, num_rows: int, capacity: int, sampler: Sampler) -> None:
         self.model, self.sampler = model, sampler
         self.device = model.embedding_VD.device
-        self.cache = self._allocate(num_rows, capacity)
+        config, self.operations = model.config, model.operations
+        self.cache = self.operations.keep_cache(
+            "rows", config, config.num_hidden_layers, num_rows, capacity, is_verified=False
+        )
         self.token_ids_RT = torch.zeros(num_rows, capacity, dtype=torch.int64, device=self.device)
         self.num_new = 0
         """Tokens at the end of a row that the model has not read, in the row that has most of them, or more."""
@@ -69,16 +74,23 @@ class DraftModelSession:
         """Draw draft_length tokens one after the other."""
         longest = max(len(row.token_ids) for row in rows)
         logits_RV = self._read(start_R, min(self.num_new, longest), longest)
-        probs = [self.sampler.probs(logits_RV)]
-        token_ids = [self.sampler.draw(probs[-1])]
-        for step in range(1, draft_length):
-            normed, _ = policy_forward(
-                self.model, token_ids[-1].unsqueeze(1), start_R + step, longest + draft_length, self.cache
-            )
-            probs.append(self.sampler.probs(self.model.head(normed.squeeze(1))))
-            token_ids.append(self.sampler.draw(probs[-1]))
         self.num_new = 0
-        return Draft(torch.stack(token_ids, 1), torch.stack(probs, 1))
+        randomness = self.operations.randomness(len(start_R), draft_length, self.sampler.generator)
+        span = self.operations.round_span(longest + draft_length)
+        steps, settings = partial(self._steps, draft_length, span), (draft_length, span, self.sampler.settings)
+        return Draft(*self.operations.region("draft", steps, (logits_RV, start_R, randomness), settings))
+
+    def _steps(
+        self, draft_length: int, span: int, logits_RV: Tensor, start_R: Tensor, randomness: Randomness
+    ) -> tuple[Tensor, Tensor]:
+        """Token ids [R, K] and their distributions, from the first one's logits."""
+        probs = [self.sampler.probs(logits_RV)]
+        token_ids = [self.sampler.draw(probs[-1], column(randomness, 0))]
+        for step in range(1, draft_length):
+            normed, _ = policy_forward(self.model, token_ids[-1].unsqueeze(1), start_R + step, span, self.cache)
+            probs.append(self.sampler.probs(self.model.head(normed.squeeze(1))))
+            token_ids.append(self.sampler.draw(probs[-1], column(randomness, step)))
+        return torch.stack(token_ids, 1), torch.stack(probs, 1)
 
     def observe(self, verified: Verified) -> None:
         """Note a pass's tokens; those that do not count are overwritten by the next pass's."""
@@ -104,9 +116,13 @@ class DraftModelSession:
         first_R = (start_R + 1 - width).clamp_min(0)
         columns = first_R.unsqueeze(1) + torch.arange(width, device=self.device)
         token_ids_RJ = self.token_ids_RT[: len(start_R)].gather(1, columns)
-        normed, _ = policy_forward(self.model, token_ids_RJ, first_R, longest, self.cache)
-        last = normed[torch.arange(len(start_R), device=self.device), start_R - first_R]
-        return self.model.head(last)
+        span = self.operations.round_span(longest)
+        inputs = (token_ids_RJ, first_R, start_R)
+        return self.operations.region("read", partial(self._logits, span), inputs, span)[0]
+
+    def _logits(self, span: int, token_ids_RJ: Tensor, first_R: Tensor, last_R: Tensor) -> tuple[Tensor]:
+        normed, _ = policy_forward(self.model, token_ids_RJ, first_R, span, self.cache)
+        return (self.model.head(normed[torch.arange(len(last_R), device=self.device), last_R - first_R]),)
 
     def _allocate(self, num_rows: int, capacity: int) -> KvCache:
         config = self.model.config

@@ -9,17 +9,19 @@ W width of queries, keys and values, V vocabulary.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from workers.algo.acceptance import Randomness
 from workers.rollout.drafters.drafter import Draft, Verified
 from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
-from workers.rollout.sampler import Sampler
+from workers.rollout.sampler import Sampler, column
 
 _MAX_ASIDE = 32
 """Positions a row that are put aside before the head has to read them."""
@@ -63,7 +65,9 @@ class FeatureSession:
         self.num_rows = num_rows
         self.layers = (head.layer,) if head.chain is None else head.chain.layers
         # What stands behind a row's own positions aside is written too, and means nothing.
-        self.cache = self._allocate(num_rows, capacity + _MAX_ASIDE)
+        self.cache = self.operations.keep_cache(
+            "draft", policy.config, 1, num_rows, capacity + _MAX_ASIDE, is_verified=False
+        )
         self.num_features = len(head.tap_layers) * policy.config.hidden_size
         self.start_R = torch.zeros(num_rows, dtype=torch.int64, device=self.device)
         """Position of each row's first feature that was not read."""
@@ -106,6 +110,15 @@ class FeatureSession:
             )
             if drafted is not None:
                 return Draft(*drafted)
+        randomness = self.operations.randomness(num_rows, draft_length, self.sampler.generator)
+        span = self.operations.round_span(span)
+        steps, settings = partial(self._steps, draft_length, span), (draft_length, span, self.sampler.settings)
+        return Draft(*self.operations.region("draft", steps, (hidden, qkv, start_R, randomness), settings))
+
+    def _steps(
+        self, draft_length: int, span: int, hidden: Tensor, qkv: Tensor, start_R: Tensor, randomness: Randomness
+    ) -> tuple[Tensor, Tensor]:
+        """Token ids [R, K] and their distributions, from the first step's residual stream and qkv."""
         token_ids: list[Tensor] = []
         probs: list[Tensor] = []
         for step in range(draft_length):
@@ -118,8 +131,8 @@ class FeatureSession:
             normed = self.operations.run_layers(self.layers, x, self.cache, placement, {0: hidden}, qkv)
             hidden = self.head.carry(hidden, normed)
             probs.append(self.sampler.probs(self.head.scores(normed.squeeze(1))))
-            token_ids.append(self.sampler.draw(probs[-1]))
-        return Draft(torch.stack(token_ids, 1), torch.stack(probs, 1))
+            token_ids.append(self.sampler.draw(probs[-1], column(randomness, step)))
+        return torch.stack(token_ids, 1), torch.stack(probs, 1)
 
     def observe(self, verified: Verified) -> None:
         """Put a pass's features aside; what the head has read is forgotten."""
@@ -160,13 +173,20 @@ class FeatureSession:
     def _read(self, num_rows: int) -> tuple[Tensor, Tensor]:
         """Let the head read what was put aside; residual stream and qkv of each row's last position of it."""
         width = min(self.max_count, self.features_RPF.shape[1])
-        start_R, count_R = self.start_R[:num_rows], self.count_R[:num_rows]
-        fused_RPD = self.head.fuse(self.features_RPF[:num_rows, :width])
-        x, qkv = self.head.enter(fused_RPD, self.next_ids_RP[:num_rows, :width])
-        placement = self.cache.place(start_R, width, 1)
-        self.cache.write(0, qkv, self.head.layer.qk_norm_HE, placement)
+        aside = (self.features_RPF[:num_rows, :width], self.next_ids_RP[:num_rows, :width])
         self.max_count = 0
-        at = (torch.arange(num_rows, device=self.device), count_R - 1)
+        x, qkv = self.operations.region(
+            "read", self._take_in, (*aside, self.start_R[:num_rows], self.count_R[:num_rows])
+        )
+        return x, qkv
+
+    def _take_in(
+        self, features_RPF: Tensor, next_ids_RP: Tensor, start_R: Tensor, count_R: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        x, qkv = self.head.enter(self.head.fuse(features_RPF), next_ids_RP)
+        placement = self.cache.place(start_R, next_ids_RP.shape[1], 1)
+        self.cache.write(0, qkv, self.head.layer.qk_norm_HE, placement)
+        at = (torch.arange(len(start_R), device=self.device), count_R - 1)
         return x[at].unsqueeze(1), qkv[at].unsqueeze(1)
 
     def _buffers(self, width: int) -> tuple[Tensor, Tensor]:
