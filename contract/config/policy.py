@@ -6,6 +6,11 @@ from pydantic import Field, PositiveFloat
 
 from contract.config.base import ConfigModel, Count, FolderPath
 
+KnownModel = Literal[
+    "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-4B", "Qwen3-8B", "Qwen3-14B", "Qwen3-32B", "Qwen3-30B-A3B", "Qwen3-235B-A22B"
+]
+"""Models whose shapes are known here: contract.sizing.architecture."""
+
 SCRATCH_POSITIONS = 2048
 """Tokens of the longest sequence, prompt and response, of a policy built from scratch."""
 
@@ -47,6 +52,9 @@ class CheckpointPolicy(ConfigModel):
     kind: Literal["checkpoint"] = "checkpoint"
     path: FolderPath = Field(examples=["/models/Qwen3-8B"])
     """Folder of the checkpoint, as the cluster's machines see it."""
+    model: KnownModel | None = None
+    """Whose shape it has, for the estimate of memory before the run starts; the run ends at once where the folder holds
+    another shape. Without one nothing is estimated."""
 
 
 PolicyConfig = Annotated[ScratchPolicy | CheckpointPolicy, Field(discriminator="kind")]

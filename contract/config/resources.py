@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import PositiveFloat
+
 from contract.config.base import ConfigModel, Count, CountOrNone
 
 
@@ -12,6 +14,8 @@ class ResourcesConfig(ConfigModel):
     """Machines."""
     gpus_per_node: CountOrNone = 0
     """GPUs taken on each; 0 runs engines and trainer on processors."""
+    gpu_memory_gib: PositiveFloat | None = None
+    """Memory of each GPU. With it, a configuration whose estimate is larger is refused before anything is taken."""
     placement: Literal["colocated", "separate"] = "colocated"
     """colocated: engines and trainer take turns on the same GPUs. separate: each has nodes of its own."""
     num_generation_nodes: CountOrNone = 0

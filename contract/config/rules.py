@@ -133,6 +133,12 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        "resources.gpu_memory_gib",
+        ("resources.gpus_per_node",),
+        lambda _, gpus: gpus > 0,
+        lambda _: "must be left out where gpus_per_node is 0: the run takes no GPU",
+    ),
+    Rule(
         "resources.num_generation_nodes",
         ("resources.placement", "resources.num_nodes"),
         lambda engines, placement, nodes: 0 < engines < nodes if placement == "separate" else engines == 0,
@@ -179,6 +185,18 @@ def broken_rules(config: "RunConfig", doubtful: Collection[Location] = ()) -> It
         values = [_value(config, path) for path in paths]
         if None not in values and not rule.holds(*values):
             yield BrokenRule(paths[0], values[0], rule.mend(*values[1:]))
+    if not doubtful:
+        yield from _too_large(config)
+
+
+def _too_large(config: "RunConfig") -> Iterator[BrokenRule]:
+    from contract.sizing.memory import estimate_memory, too_large  # noqa: PLC0415  it reads parts of a configuration
+
+    if config.resources.gpu_memory_gib is None:
+        return
+    estimate = estimate_memory(config)
+    if mend := estimate and too_large(estimate):
+        yield BrokenRule(("resources", "gpu_memory_gib"), config.resources.gpu_memory_gib, mend)
 
 
 def _value(config: object, path: Iterable[str]) -> Any:
