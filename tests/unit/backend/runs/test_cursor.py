@@ -2,7 +2,7 @@ import base64
 import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def test_it_is_safe_in_a_url():
         as_cursor(1),
         as_cursor([]),
         as_cursor(["2026-01-01", "nonsense"]),
-        as_cursor(["2026-01-01T00:00:00", uuid4().hex]),  # no time zone
+        as_cursor(["2026-01-01T00:00:00", "0b9c1d9e00004000800000000000000a"]),  # no time zone
         as_cursor([None, None]),
         as_cursor({"a": 1, "b": 2}),
         base64.urlsafe_b64encode(b"[" * 400).decode(),
