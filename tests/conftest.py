@@ -40,9 +40,14 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", 
 ORDER = ("unit", "integration", "e2e", "gpu")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is quick and precise first."""
+    """What is quick and precise first. Of several processes one gets a file, and one all that use the installation."""
     items.sort(key=lambda item: ORDER.index(item.path.relative_to(REPOSITORY / "tests").parts[0]))
+    for item in items:
+        shares = "installation" in getattr(item, "fixturenames", ())
+        group = "installation" if shares else str(item.path.relative_to(REPOSITORY))
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
