@@ -15,7 +15,7 @@ from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
 from workers.rollout.drafters.drafter import Draft, Drafter, Verified
 from workers.rollout.engine import Completion, SamplingParams
-from workers.rollout.operations import Emitted, KvCache, Told
+from workers.rollout.operations import Emitted, KvCache, Operations, Told
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
@@ -123,7 +123,7 @@ class Generation:
 
     def _round(self) -> None:
         """Draft, verify, append; then refill the rows that finished."""
-        began = time.perf_counter()
+        began, num_first_runs = time.perf_counter(), Operations.num_first_runs
         draft, is_lookup = self._draft()
         emitted, probs_RJV, features = self._verify(draft)
         num_new_R = emitted.num_accepted_R + 1
@@ -133,7 +133,8 @@ class Generation:
         self.start_R, self.last_R = self.start_R + num_new_R, next_R
         told = emitted.tell()
         finished, num_kept = self._append(draft, probs_RJV, told)
-        self._account(draft, told.num_accepted, num_kept, is_lookup, time.perf_counter() - began)
+        is_typical = Operations.num_first_runs == num_first_runs
+        self._account(draft, told.num_accepted, num_kept, is_lookup, time.perf_counter() - began, is_typical)
         if finished:
             self._refill(self._harvest(finished))
 
@@ -183,9 +184,15 @@ class Generation:
         return finished, num_kept
 
     def _account(
-        self, draft: Draft | None, num_accepted: list[int], num_kept: list[int], is_lookup: bool, seconds: float
+        self,
+        draft: Draft | None,
+        num_accepted: list[int],
+        num_kept: list[int],
+        is_lookup: bool,
+        seconds: float,
+        is_typical: bool,
     ) -> None:
-        """Count what the round did, and tell what decides the draft length.
+        """Count what the round did, and tell what decides the draft length unless the round took time for later ones.
 
         That hears of all that was accepted, also behind a response's end: how good a draft is does not depend on it.
         """
@@ -196,6 +203,8 @@ class Generation:
         width = max(num_drafted, default=0)
         self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
         self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width))
+        if not is_typical:
+            return
         tried, accepted = (at_positions(numbers[: len(num_drafted)], width) for numbers in (num_drafted, num_accepted))
         policy.observe(num_rows, width, tried, accepted, seconds)
         if is_lookup:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from workers.algo.acceptance import Randomness
 from workers.model.config import ModelConfig
+from workers.rollout.operations import Operations
 from workers.rollout.torch_operations import TorchKvCache, TorchOperations
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,6 @@ class StaticOperations(TorchOperations):
         """is_captured: None for wherever there are CUDA graphs."""
         super().__init__(eps, dtype, device)
         self.is_captured = device.type == "cuda" if is_captured is None else is_captured
-        self.num_captures = 0
         self._buffers = Buffers(device)
         self._regions: OrderedDict[Hashable, Region] = OrderedDict()
         self._caches: dict[str, TorchKvCache] = {}
@@ -168,8 +168,10 @@ class StaticOperations(TorchOperations):
         return tuple(None if y is None else y[: len(first)] for y in region.outputs)
 
     def _run(self, region: Region, function: Function) -> None:
-        if self.is_captured and region.graph is None and region.outputs is not None:
-            self._try_to_capture(region, function)
+        if self.is_captured and region.graph is None:
+            Operations.num_first_runs += 1
+            if region.outputs is not None:
+                self._try_to_capture(region, function)
         if region.graph is not None:
             region.graph.replay()
             return
@@ -181,7 +183,6 @@ class StaticOperations(TorchOperations):
     def _try_to_capture(self, region: Region, function: Function) -> None:
         try:
             region.capture(function, self._pool)
-            self.num_captures += 1
         except RuntimeError as error:
             log.warning("The device captures no graph of %s, so rounds take longer: %s", region.name, error)
             self.is_captured = False

@@ -109,6 +109,8 @@ class Operations(ABC):
     is_static: ClassVar[bool] = False
     """Whether regions run on tensors that keep their place, so that weights have to be overwritten, not replaced, and
     what a region gives is overwritten by its next run; see workers.rollout.graphs."""
+    num_first_runs: ClassVar[int] = 0
+    """Runs of regions in this process that took the time of preparing for later ones."""
 
     @abstractmethod
     def allocate_cache(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from workers.model.config import ModelConfig
 from workers.model.eagle3 import EagleConfig
+from workers.rollout.graphs import StaticOperations
 from workers.rollout.native.operations import NativeOperations, pack_gated_product, pack_product
 from workers.rollout.operations import Linear, Operations, PackedLayer
 from workers.rollout.torch_operations import TorchOperations
@@ -32,7 +33,28 @@ def pack_linear(weight_OI: Tensor, dtype: torch.dtype) -> Linear:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_NUM_ROWS)
         product = torch.ops.mkldnn._linear_pointwise.default
         return lambda x: product(x, packed, None, "none", [], "")
-    return lambda x: F.linear(x, weight)
+    return TorchProduct(weight)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchProduct:
+    """x -> x @ weight^T by torch's own product."""
+
+    weight_OI: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight_OI)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedProduct:
+    """x -> silu(x @ gate^T) * (x @ up^T), from one product with both."""
+
+    both: Linear
+
+    def __call__(self, x: Tensor) -> Tensor:
+        gate, up = self.both(x).chunk(2, dim=-1)
+        return F.silu(gate).mul_(up)
 
 
 def pack_gated(gate_OI: Tensor, up_OI: Tensor, dtype: torch.dtype) -> Linear:
@@ -41,13 +63,7 @@ def pack_gated(gate_OI: Tensor, up_OI: Tensor, dtype: torch.dtype) -> Linear:
         product = pack_gated_product(gate_OI, up_OI)
         if product is not None:
             return product
-    linear = pack_linear(torch.cat([gate_OI, up_OI]), dtype)
-
-    def gated(x: Tensor) -> Tensor:
-        gate, up = linear(x).chunk(2, dim=-1)
-        return F.silu(gate).mul_(up)
-
-    return gated
+    return GatedProduct(pack_linear(torch.cat([gate_OI, up_OI]), dtype))
 
 
 def _has_onednn_bfloat16() -> bool:
@@ -91,7 +107,9 @@ class PackedPolicy:
 
 
 def choose_operations(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Operations:
-    """Compiled kernels where they fit, else PyTorch."""
+    """Compiled kernels where they fit, graphs where there are any, else PyTorch."""
+    if device.type == "cuda":
+        return StaticOperations(config.rms_norm_eps, dtype, device)
     return NativeOperations.find(config, dtype, device) or TorchOperations(config.rms_norm_eps, dtype, device)
 
 

@@ -22,6 +22,7 @@ from workers.rollout.drafters.drafter import Drafter, Drafting, Remembering
 from workers.rollout.drafters.padding import PaddingDrafter
 from workers.rollout.engine import RolloutResult, SamplingParams, SpeculationCounters
 from workers.rollout.generation import Generation
+from workers.rollout.in_place import OnDevice, overwrite
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.round_log import RoundLog
 
@@ -38,11 +39,16 @@ class TorchRolloutEngine:
         max_batch_size: int,
         precision: Precision,
         drafting: Drafting | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        """drafting: None generates autoregressively only. Weights come by update_policy() and update_draft()."""
+        """drafting: None generates autoregressively only. Weights come by update_policy() and update_draft().
+
+        device: None for the first CUDA device where there is one, else the processor. Weights from elsewhere are moved.
+        """
         if drafting is not None and not 1 <= drafting.draft_length <= MAX_DRAFT_LENGTH:
             raise ValueError(f"draft_length = {drafting.draft_length}: must be between 1 and {MAX_DRAFT_LENGTH}")
         self.model_config, self.drafting = model_config, drafting
+        self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.max_batch_size = max_batch_size
         self.dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[precision]
         self.eos_token_ids = frozenset([eos_token_id] if isinstance(eos_token_id, int) else eos_token_id)
@@ -53,7 +59,11 @@ class TorchRolloutEngine:
     @torch.inference_mode()
     def update_policy(self, state_dict: Mapping[str, Tensor]) -> None:
         """Take up the policy's weights, by their Hugging Face names; the caller's tensors are copied."""
-        self._policy = PackedPolicy.pack(state_dict, self.model_config, self.dtype)
+        packed = PackedPolicy.pack(OnDevice(state_dict, self.device), self.model_config, self.dtype)
+        if self._policy is not None and packed.operations.is_static:
+            overwrite(self._policy, packed)
+        else:
+            self._policy = packed
         if self.drafting is not None and not self.drafting.has_weights and self._drafter is None:
             self._drafter = self.drafting.build(self._policy, None)
 
@@ -62,7 +72,12 @@ class TorchRolloutEngine:
         """Take up the draft's weights, by its own names; the caller's tensors are copied. The policy's come first."""
         if self.drafting is None or not self.drafting.has_weights:
             raise ValueError("this engine's drafter has no weights: give it another one when it is made")
-        self._drafter = self.drafting.build(self._policy_or_raise(), state_dict)
+        policy = self._policy_or_raise()
+        built = self.drafting.build(policy, OnDevice(state_dict, self.device))
+        if self._drafter is not None and policy.operations.is_static:
+            overwrite(self._drafter, built)
+        else:
+            self._drafter = built
 
     @torch.inference_mode()
     def generate(

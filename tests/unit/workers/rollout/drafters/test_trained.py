@@ -7,7 +7,10 @@ import torch
 from scipy import stats
 
 from workers.algo.sampling import Truncation, sampling_probs
+from workers.rollout import packed_weights
 from workers.rollout.engine import SamplingParams
+from workers.rollout.graphs import StaticOperations
+from workers.rollout.torch_engine import TorchRolloutEngine
 
 PROMPTS = [[3, 4, 5, 6, 7], [8], [9, 10, 11]]
 NUM_SAMPLES, MAX_NEW_TOKENS = 8_000, 3
@@ -126,6 +129,15 @@ def chi_square(trained, draft_length=2):
 
 def test_samples_follow_the_policy(kind, make_trained):
     assert chi_square(make_trained(kind, vocab_size=5, sharpness=1.5)) > REJECTION_LEVEL
+
+
+def test_samples_follow_the_policy_on_static_buffers(kind, make_trained, monkeypatch):
+    """As CUDA graphs repeat them: each region's first function, on padded rows, with lengths that change."""
+    monkeypatch.setattr(
+        packed_weights, "choose_operations", lambda config, *rest: StaticOperations(config.rms_norm_eps, *rest)
+    )
+    monkeypatch.setattr(TorchRolloutEngine, "_lengths", Alternating)
+    assert chi_square(make_trained(kind, vocab_size=5, sharpness=1.5), draft_length=4) > REJECTION_LEVEL
 
 
 def test_a_wrong_token_map_tells_wrong_probabilities_and_is_found(make_trained, monkeypatch):
