@@ -9,6 +9,7 @@ from backend.deps import SettingsDep
 from backend.runs import examples
 from backend.runs.schemas import ConfigExample, ConfigValidate, ConfigValidated
 from contract.config import RunConfig
+from contract.sizing.memory import estimate_memory
 
 router = APIRouter(prefix="/run-config", tags=["run configuration"])
 
@@ -25,4 +26,7 @@ def list_examples(_: Reader, settings: SettingsDep) -> list[ConfigExample]:
 
 @router.post("/validate", operation_id="run_config_validate", summary="Check a configuration without launching it")
 def validate(body: ConfigValidate, _: Reader) -> ConfigValidated:
-    return ConfigValidated(config=body.config.model_dump(mode="json"), config_sha256=body.config.sha256())
+    config = body.config
+    return ConfigValidated(
+        config=config.model_dump(mode="json"), config_sha256=config.sha256(), memory=estimate_memory(config)
+    )

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 from backend.auth.schemas import Name, Request, Schema
 from backend.runs.state import Status
 from contract.config import RunConfig
+from contract.sizing.memory import MemoryEstimate
 
 EXAMPLE_CONFIG: dict[str, Any] = {
     "task": {"kind": "arithmetic", "num_terms": 4},
@@ -182,3 +183,5 @@ class ConfigValidated(Schema):
     """With all defaults filled in."""
     config_sha256: str
     """Equal for equal configurations, whatever was left to defaults."""
+    memory: MemoryEstimate | None
+    """Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape."""

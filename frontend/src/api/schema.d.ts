@@ -811,6 +811,23 @@ export interface components {
        */
       kind: "checkpoint";
       /**
+       * Model
+       * @description Whose shape it has, for the estimate of memory before the run starts; the run ends at once where the folder holds
+       *     another shape. Without one nothing is estimated.
+       */
+      model?:
+        | (
+            | "Qwen3-0.6B"
+            | "Qwen3-1.7B"
+            | "Qwen3-4B"
+            | "Qwen3-8B"
+            | "Qwen3-14B"
+            | "Qwen3-32B"
+            | "Qwen3-30B-A3B"
+            | "Qwen3-235B-A22B"
+          )
+        | null;
+      /**
        * Path
        * @description Folder of the checkpoint, as the cluster's machines see it.
        * @example /models/Qwen3-8B
@@ -986,6 +1003,25 @@ export interface components {
        * @description Equal for equal configurations, whatever was left to defaults.
        */
       config_sha256: string;
+      /** @description Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape. */
+      memory: components["schemas"]["MemoryEstimate"] | null;
+    };
+    /**
+     * DeviceMemory
+     * @description What each device of one kind holds.
+     */
+    DeviceMemory: {
+      /** Num Devices */
+      num_devices: number;
+      /** Parts */
+      parts: components["schemas"]["MemoryPart"][];
+      /**
+       * Role
+       * @enum {string}
+       */
+      role: "training" | "generation" | "training and generation";
+      /** Total Gib */
+      total_gib: number;
     };
     /**
      * DraftModelDrafter
@@ -1397,6 +1433,126 @@ export interface components {
       url: string;
     };
     /**
+     * MegatronTrainer
+     * @description Megatron-core over many processes, one a GPU: tensor, pipeline, expert and data parallel.
+     */
+    MegatronTrainer: {
+      /**
+       * Distributed Optimizer
+       * @description Cut the optimiser's state over the data-parallel ranks.
+       * @default true
+       */
+      distributed_optimizer?: boolean;
+      /**
+       * Expert Parallel Size
+       * @description Ranks that a mixture's experts are shared out over.
+       * @default 1
+       */
+      expert_parallel_size?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "megatron";
+      /**
+       * Max Grad Norm
+       * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
+       * @default 1
+       */
+      max_grad_norm?: number;
+      /**
+       * Micro Batch Size
+       * @description Responses per forward and backward pass of one data-parallel rank.
+       * @default 4
+       */
+      micro_batch_size?: number;
+      /**
+       * Num Processes
+       * @description Ranks. What tensor and pipeline parallelism leave of them is data parallel.
+       * @default 1
+       */
+      num_processes?: number;
+      /**
+       * Num Threads
+       * @description CPU threads of each of the trainer's processes.
+       * @default 1
+       */
+      num_threads?: number;
+      /**
+       * Optimizer
+       * @description The policy's optimiser; Muon needs the package emerging_optimizers on the cluster.
+       * @default {
+       *       "kind": "adamw",
+       *       "learning_rate": 0.00015,
+       *       "weight_decay": 0
+       *     }
+       */
+      optimizer?: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
+      /**
+       * Pack Sequences
+       * @description Responses one after another without padding in between.
+       * @default false
+       */
+      pack_sequences?: boolean;
+      /**
+       * Pipeline Parallel Size
+       * @description Ranks that the layers are cut over, one after another.
+       * @default 1
+       */
+      pipeline_parallel_size?: number;
+      /**
+       * Precision
+       * @description Precision of the forward passes; the optimiser's parameters stay in float32.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+      /**
+       * Recompute
+       * @description Activations computed again in the backward pass: none, those of attention, or those of whole layers.
+       * @default none
+       * @enum {string}
+       */
+      recompute?: "none" | "selective" | "full";
+      /**
+       * Sequence Parallel
+       * @description Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too; saves activations.
+       * @default true
+       */
+      sequence_parallel?: boolean;
+      /**
+       * Tensor Parallel Size
+       * @description Ranks that each layer's matrices are cut over; keep it within a node.
+       * @default 1
+       */
+      tensor_parallel_size?: number;
+    };
+    /**
+     * MemoryEstimate
+     * @description Expected memory by kind of device.
+     */
+    MemoryEstimate: {
+      /** Capacity Gib */
+      capacity_gib: number | null;
+      /** Devices */
+      devices: components["schemas"]["DeviceMemory"][];
+      /**
+       * Unit
+       * @enum {string}
+       */
+      unit: "GPU" | "process";
+    };
+    /**
+     * MemoryPart
+     * @description One thing that takes memory.
+     */
+    MemoryPart: {
+      /** Gib */
+      gib: number;
+      /** Name */
+      name: string;
+    };
+    /**
      * MtpDrafter
      * @description Multi-token prediction: one module on the policy's last hidden state, with the policy's embedding and head.
      */
@@ -1689,6 +1845,42 @@ export interface components {
       used: number;
     };
     /**
+     * ResourcesConfig
+     * @description Machines and GPUs; checked against the cluster before the run is handed to it.
+     */
+    ResourcesConfig: {
+      /**
+       * Gpu Memory Gib
+       * @description Memory of each GPU. With it, a configuration whose estimate is larger is refused before anything is taken.
+       */
+      gpu_memory_gib?: number | null;
+      /**
+       * Gpus Per Node
+       * @description GPUs taken on each; 0 runs engines and trainer on processors.
+       * @default 0
+       */
+      gpus_per_node?: number;
+      /**
+       * Num Generation Nodes
+       * @description Nodes of the engines where placement is separate; the trainer has the others.
+       * @default 0
+       */
+      num_generation_nodes?: number;
+      /**
+       * Num Nodes
+       * @description Machines.
+       * @default 1
+       */
+      num_nodes?: number;
+      /**
+       * Placement
+       * @description colocated: engines and trainer take turns on the same GPUs. separate: each has nodes of its own.
+       * @default colocated
+       * @enum {string}
+       */
+      placement?: "colocated" | "separate";
+    };
+    /**
      * Round
      * @description One verification round of one sequence.
      */
@@ -1862,6 +2054,17 @@ export interface components {
        */
       probe?: components["schemas"]["ProbeConfig"];
       /**
+       * @description Machines and GPUs.
+       * @default {
+       *       "gpus_per_node": 0,
+       *       "num_generation_nodes": 0,
+       *       "num_nodes": 1,
+       *       "placement": "colocated"
+       *     }
+       */
+      resources?: components["schemas"]["ResourcesConfig"];
+      /**
+       * Rollout
        * @description The engine that generates responses.
        * @default {
        *       "kind": "torch",
@@ -1875,7 +2078,7 @@ export interface components {
        *       "top_p": 1
        *     }
        */
-      rollout?: components["schemas"]["TorchRollout"];
+      rollout?: components["schemas"]["TorchRollout"] | components["schemas"]["VllmRollout"];
       /**
        * @description Stored rollouts.
        * @default {
@@ -1907,6 +2110,7 @@ export interface components {
        */
       task?: components["schemas"]["ArithmeticTask"];
       /**
+       * Trainer
        * @description The policy's training.
        * @default {
        *       "kind": "torch",
@@ -1921,7 +2125,7 @@ export interface components {
        *       "precision": "bfloat16"
        *     }
        */
-      trainer?: components["schemas"]["TorchTrainer"];
+      trainer?: components["schemas"]["TorchTrainer"] | components["schemas"]["MegatronTrainer"];
       /**
        * @description Held-out accuracy.
        * @default {
@@ -1931,6 +2135,14 @@ export interface components {
        *     }
        */
       validation?: components["schemas"]["ValidationConfig"];
+      /**
+       * @description From trainer to engines.
+       * @default {
+       *       "bucket_mib": 256,
+       *       "verify_checksum": false
+       *     }
+       */
+      weight_sync?: components["schemas"]["WeightSyncConfig"];
     };
     /**
      * RunCreate
@@ -2622,11 +2834,10 @@ export interface components {
      */
     TorchRollout: {
       /**
-       * Kind
-       * @default torch
-       * @constant
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
        */
-      kind?: "torch";
+      kind: "torch";
       /**
        * Max Batch Size
        * @description Sequences decoded together in one engine.
@@ -2653,7 +2864,7 @@ export interface components {
       num_engines?: number;
       /**
        * Precision
-       * @description Arithmetic of the engine's matrix products; the KV cache stays in float32.
+       * @description Arithmetic of the engine's matrix products.
        * @default bfloat16
        * @enum {string}
        */
@@ -2683,11 +2894,10 @@ export interface components {
      */
     TorchTrainer: {
       /**
-       * Kind
-       * @default torch
-       * @constant
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
        */
-      kind?: "torch";
+      kind: "torch";
       /**
        * Max Grad Norm
        * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
@@ -2702,7 +2912,7 @@ export interface components {
       micro_batch_size?: number;
       /**
        * Num Threads
-       * @description CPU threads of the trainer's process.
+       * @description CPU threads of each of the trainer's processes.
        * @default 1
        */
       num_threads?: number;
@@ -2718,7 +2928,7 @@ export interface components {
       optimizer?: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
       /**
        * Precision
-       * @description Autocast precision of the forward passes; parameters stay in float32.
+       * @description Precision of the forward passes; the optimiser's parameters stay in float32.
        * @default bfloat16
        * @enum {string}
        */
@@ -2759,6 +2969,90 @@ export interface components {
       temperature?: number;
     };
     /**
+     * VllmRollout
+     * @description vLLM: for models that need more than one device or long contexts; runs on processors too, slowly.
+     */
+    VllmRollout: {
+      /**
+       * Enforce Eager
+       * @description Runs without CUDA graphs and compilation: a quicker start and slower rounds.
+       * @default false
+       */
+      enforce_eager?: boolean;
+      /**
+       * Gpu Memory Fraction
+       * @description Share of each GPU's memory for the engine's weights and KV cache. Colocated, the trainer has the rest.
+       * @default 0.6
+       */
+      gpu_memory_fraction?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "vllm";
+      /**
+       * Kv Cache Gib
+       * @description KV cache of an engine that runs on processors; on a GPU gpu_memory_fraction decides.
+       * @default 1
+       */
+      kv_cache_gib?: number;
+      /**
+       * Max Batch Size
+       * @description Sequences decoded together in one engine.
+       * @default 32
+       */
+      max_batch_size?: number;
+      /**
+       * Max New Tokens
+       * @description Longest response; a longer one is cut and counted as truncated.
+       * @default 128
+       */
+      max_new_tokens?: number;
+      /**
+       * Min P
+       * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
+       * @default 0
+       */
+      min_p?: number;
+      /**
+       * Num Engines
+       * @description Engines side by side, each in a process of its own with a share of the prompts.
+       * @default 1
+       */
+      num_engines?: number;
+      /**
+       * Precision
+       * @description Arithmetic of the engine's matrix products.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+      /**
+       * Temperature
+       * @description Sampling temperature in training; 0 is greedy and is refused, for GRPO needs a spread of samples.
+       * @default 1
+       */
+      temperature?: number;
+      /**
+       * Tensor Parallel Size
+       * @description GPUs that one engine's weights are cut over.
+       * @default 1
+       */
+      tensor_parallel_size?: number;
+      /**
+       * Top K
+       * @description Samples come from this many most probable tokens; 0 keeps all.
+       * @default 0
+       */
+      top_k?: number;
+      /**
+       * Top P
+       * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
+       * @default 1
+       */
+      top_p?: number;
+    };
+    /**
      * WarmUpConfig
      * @description Supervised training on worked solutions before reinforcement learning starts; its result is cached.
      */
@@ -2787,6 +3081,25 @@ export interface components {
        * @default 150
        */
       num_steps?: number;
+    };
+    /**
+     * WeightSyncConfig
+     * @description The policy's new weights on their way into the engines, in every step.
+     */
+    WeightSyncConfig: {
+      /**
+       * Bucket Mib
+       * @description Weights are gathered and sent in buckets of about this size; two of them are in memory at a time.
+       * @default 256
+       */
+      bucket_mib?: number;
+      /**
+       * Verify Checksum
+       * @description Compare checksums of every tensor as the trainer has it and as each engine received it; a difference
+       *     ends the run.
+       * @default false
+       */
+      verify_checksum?: boolean;
     };
   };
   responses: never;
@@ -3922,6 +4235,13 @@ export interface operations {
            *           "probe": {
            *             "interval_steps": 20
            *           },
+           *           "resources": {
+           *             "gpu_memory_gib": null,
+           *             "gpus_per_node": 0,
+           *             "num_generation_nodes": 0,
+           *             "num_nodes": 1,
+           *             "placement": "colocated"
+           *           },
            *           "rollout": {
            *             "kind": "torch",
            *             "max_batch_size": 32,
@@ -3960,6 +4280,10 @@ export interface operations {
            *             "interval_steps": 10,
            *             "num_prompts": 128,
            *             "temperature": 1
+           *           },
+           *           "weight_sync": {
+           *             "bucket_mib": 256,
+           *             "verify_checksum": false
            *           }
            *         },
            *         "description": "Sums.",
@@ -4162,6 +4486,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -4200,9 +4531,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8"
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a"
            *     }
            */
           "application/json": components["schemas"]["ConfigValidated"];
@@ -4456,6 +4791,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -4494,9 +4836,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -4662,6 +5008,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -4700,9 +5053,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -4880,6 +5237,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -4918,9 +5282,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5175,6 +5543,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -5213,9 +5588,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5986,6 +6365,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -6024,9 +6410,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -6195,6 +6585,13 @@ export interface operations {
            *         "probe": {
            *           "interval_steps": 20
            *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
            *         "rollout": {
            *           "kind": "torch",
            *           "max_batch_size": 32,
@@ -6233,9 +6630,13 @@ export interface operations {
            *           "interval_steps": 10,
            *           "num_prompts": 128,
            *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "86f244cbc912e0e1bcf1f35e75d74df68c04858e7424ad4752c11368a8df5ea8",
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,

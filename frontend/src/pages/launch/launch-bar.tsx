@@ -1,8 +1,11 @@
+import type { Schemas } from "../../api/client.ts";
 import { plural } from "../../format/number.ts";
+import { summarizeMemory } from "./memory-card.tsx";
 import { summarize } from "./summary.ts";
 
 interface LaunchBarProps {
   resolved: unknown;
+  memory: Schemas["MemoryEstimate"] | null;
   cluster: string;
   numProblems: number;
   isLaunching: boolean;
@@ -10,14 +13,17 @@ interface LaunchBarProps {
 }
 
 /** Always in sight: what will run, what is wrong, and Launch. */
-export function LaunchBar({ resolved, cluster, numProblems, isLaunching, onShowProblems }: LaunchBarProps) {
+export function LaunchBar(props: LaunchBarProps) {
+  const { resolved, memory, cluster, numProblems, isLaunching, onShowProblems } = props;
   return (
     <div className="launch-bar">
       <p className="launch-summary">
         {resolved === null ? (
           <span className="muted">Checking the settings.</span>
         ) : (
-          [...summarize(resolved), `on ${cluster}`].map((part) => <span key={part}>{part}</span>)
+          [...summarize(resolved), ...summarizeMemory(memory), `on ${cluster}`].map((part) => (
+            <span key={part}>{part}</span>
+          ))
         )}
       </p>
       {numProblems > 0 && (

@@ -12,6 +12,7 @@ import { withKinds } from "../../forms/values.ts";
 import { type Draft, forgetDraft, parseLabels, saveDraft } from "./draft.ts";
 import { Examples } from "./examples.tsx";
 import { LaunchBar } from "./launch-bar.tsx";
+import { MemoryCard } from "./memory-card.tsx";
 import { RunFields } from "./run-fields.tsx";
 import { useValidation } from "./use-validation.ts";
 
@@ -57,9 +58,11 @@ export function LaunchForm({ source, root, initial, examples, example, clonedFro
         problems={problems}
         onChange={(state) => change({ form: state })}
       />
+      {validation.memory && <MemoryCard memory={validation.memory} />}
       {launch.error && Object.keys(refused).length === 0 && <ProblemNote error={launch.error} />}
       <LaunchBar
         resolved={validation.resolved}
+        memory={validation.memory}
         cluster={draft.cluster}
         numProblems={countProblems(problems)}
         isLaunching={launch.isPending}

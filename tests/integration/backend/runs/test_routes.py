@@ -324,6 +324,7 @@ def test_a_configuration_can_be_checked_without_launching(client):
     checked = client.post("/api/v1/run-config/validate", json={"config": CONFIG}).json()
     assert checked["config_sha256"] == RunConfig.model_validate(CONFIG).sha256()
     assert checked["config"]["grpo"]["num_steps"] == 7
+    assert {device["role"] for device in checked["memory"]["devices"]} == {"training", "generation"}
     refused = client.post("/api/v1/run-config/validate", json={"config": {"seed": -1}})
     assert refused.json()["errors"][0]["pointer"] == "/config/seed"
     assert client.get("/api/v1/runs").json()["items"] == []
