@@ -4,12 +4,14 @@ from typing import Any
 
 from backend.runs.schemas import EXAMPLE_CONFIG
 from contract.config import RunConfig
+from contract.sizing.memory import estimate_memory
 from contract.telemetry.alarms import ALARMS, AlarmName
 
 _RUN = "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11"
 _ID = "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2"
 _TIME = "2030-01-31T12:00:00Z"
 _CONFIG = RunConfig.model_validate(EXAMPLE_CONFIG)
+_MEMORY = estimate_memory(_CONFIG)
 _RESOLVED = {"config": _CONFIG.model_dump(mode="json"), "config_sha256": _CONFIG.sha256()}
 
 _ATTEMPT = {
@@ -197,7 +199,7 @@ RESPONSES: dict[str, Any] = {
         {"name": "arithmetic", "title": "Arithmetic", "description": "Sums.", "config": _RESOLVED["config"]}
     ],
     "run_config_schema": {"title": "RunConfig", "type": "object"},
-    "run_config_validate": _RESOLVED,
+    "run_config_validate": {**_RESOLVED, "memory": _MEMORY.model_dump(mode="json") if _MEMORY else None},
     "runs_clone": _RUN_READ,
     "runs_create": _RUN_READ,
     "runs_get": _RUN_READ,

@@ -673,11 +673,10 @@ export interface components {
      */
     ArithmeticTask: {
       /**
-       * Kind
-       * @default arithmetic
-       * @constant
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
        */
-      kind?: "arithmetic";
+      kind: "arithmetic";
       /**
        * Max Term
        * @description Largest number in a prompt; the smallest is 10.
@@ -952,6 +951,41 @@ export interface components {
       storage_dir?: string | null;
     };
     /**
+     * CodeReward
+     * @description 1 where the last Python code block of a response passes the tests of its row, else 0; it runs in a sandbox.
+     */
+    CodeReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "code";
+      /**
+       * Memory Mib
+       * @description Memory of the program; more is refused to it.
+       * @default 512
+       */
+      memory_mib?: number;
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Partial Credit
+       * @description The share of tests that pass, in place of 1 for all and 0 for less.
+       * @default false
+       */
+      partial_credit?: boolean;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
+    };
+    /**
      * ConfigExample
      * @description A ready configuration.
      */
@@ -1005,6 +1039,90 @@ export interface components {
       config_sha256: string;
       /** @description Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape. */
       memory: components["schemas"]["MemoryEstimate"] | null;
+    };
+    /**
+     * DatasetTask
+     * @description Prompts of a dataset, and a reward that scores the responses against its answers.
+     */
+    DatasetTask: {
+      /**
+       * Chat Template
+       * @description policy: the template of the policy's tokenizer, up to where its answer begins. none: the prompt as it is, for
+       *     base models; several messages follow each other with an empty line in between.
+       * @default policy
+       * @enum {string}
+       */
+      chat_template?: "policy" | "none";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "dataset";
+      /**
+       * Max Prompt Tokens
+       * @description Longer prompts, the chat template's tokens among them, are left out and counted.
+       * @default 1024
+       */
+      max_prompt_tokens?: number;
+      /**
+       * Overlong
+       * @description What becomes of responses that are too long.
+       * @default {
+       *       "kind": "zero"
+       *     }
+       */
+      overlong?:
+        | components["schemas"]["ZeroOverlong"]
+        | components["schemas"]["ScoredOverlong"]
+        | components["schemas"]["PenalisedOverlong"];
+      /**
+       * Reward
+       * @description What a response is worth.
+       * @default {
+       *       "kind": "math",
+       *       "num_processes": 4,
+       *       "timeout_s": 10
+       *     }
+       */
+      reward?:
+        | components["schemas"]["ExactReward"]
+        | components["schemas"]["MathReward"]
+        | components["schemas"]["CodeReward"]
+        | components["schemas"]["PythonReward"];
+      /**
+       * System Prompt
+       * @description Stands before the prompt where the row has no system message of its own.
+       * @default
+       */
+      system_prompt?: string;
+      /**
+       * Thinking
+       * @description The chat template's enable_thinking: on or off, or the template's own default.
+       * @default default
+       * @enum {string}
+       */
+      thinking?: "default" | "on" | "off";
+      /**
+       * Train
+       * @description Prompts of the training. Equal rows count once; rows without prompt or answer are left out and counted.
+       */
+      train:
+        | components["schemas"]["JsonlSource"]
+        | components["schemas"]["ParquetSource"]
+        | components["schemas"]["HubSource"];
+      /**
+       * Validation
+       * @description Prompts of the validation. One that is in a source of its own is left out of training.
+       * @default {
+       *       "kind": "held_out",
+       *       "share_fraction": 0.05
+       *     }
+       */
+      validation?:
+        | components["schemas"]["HeldOutShare"]
+        | components["schemas"]["JsonlSource"]
+        | components["schemas"]["ParquetSource"]
+        | components["schemas"]["HubSource"];
     };
     /**
      * DeviceMemory
@@ -1234,6 +1352,23 @@ export interface components {
       pretraining?: components["schemas"]["DraftPretraining"];
     };
     /**
+     * ExactReward
+     * @description 1 where the text after the last mark equals the answer, spaces around it aside, else 0.
+     */
+    ExactReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "exact";
+      /**
+       * Mark
+       * @description What stands before the answer in a response.
+       * @default ####
+       */
+      mark?: string;
+    };
+    /**
      * FigureJson
      * @description A Plotly figure. In a template, traces name their series in `meta`; see the binding contract.
      */
@@ -1365,6 +1500,79 @@ export interface components {
       status?: "ok";
     };
     /**
+     * HeldOutShare
+     * @description A share of the training source's prompts, chosen by a hash of their text and left out of training.
+     */
+    HeldOutShare: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "held_out";
+      /**
+       * Share Fraction
+       * @description Share of the prompts, at least one.
+       * @default 0.05
+       */
+      share_fraction?: number;
+    };
+    /**
+     * HubSource
+     * @description A dataset of the Hugging Face hub by its name, or a folder in the hub's layout.
+     */
+    HubSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "hub";
+      /**
+       * Name
+       * @description The dataset's name, or the folder's path.
+       * @example BytedTsinghua-SIA/DAPO-Math-17k
+       */
+      name: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
+      /**
+       * Revision
+       * @description Commit, tag or branch of the dataset: give a commit, so that another attempt reads the same rows.
+       */
+      revision?: string | null;
+      /**
+       * Split
+       * @description The dataset's split.
+       * @default train
+       */
+      split?: string;
+      /**
+       * Subset
+       * @description The dataset's configuration, where it has several.
+       */
+      subset?: string | null;
+    };
+    /**
      * IngestResponse
      * @description The answer to a batch, which also tells the worker whether it should go on.
      */
@@ -1381,6 +1589,46 @@ export interface components {
        * @description The run's owner wants it to stop: finish the stage, report `stopped` and exit.
        */
       is_stop_requested: boolean;
+    };
+    /**
+     * JsonlSource
+     * @description A file with one JSON object a line.
+     */
+    JsonlSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "jsonl";
+      /**
+       * Path
+       * @description The file, as the cluster's machines see it.
+       * @example /data/train.jsonl
+       */
+      path: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
     };
     /**
      * LogLineRead
@@ -1431,6 +1679,30 @@ export interface components {
        * @description Opens the dashboard logged in; works once.
        */
       url: string;
+    };
+    /**
+     * MathReward
+     * @description 1 where the last \boxed{} or the text after the last `Answer:` is mathematically equal to the answer, else 0;
+     *     judged by math-verify.
+     */
+    MathReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "math";
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
     };
     /**
      * MegatronTrainer
@@ -1714,6 +1986,70 @@ export interface components {
       unroll_length?: number;
     };
     /**
+     * ParquetSource
+     * @description A Parquet file, or a folder of them in the order of their names.
+     */
+    ParquetSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "parquet";
+      /**
+       * Path
+       * @description The file or folder, as the cluster's machines see it.
+       * @example /data/train.parquet
+       */
+      path: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
+    };
+    /**
+     * PenalisedOverlong
+     * @description Every response is scored; in the last stretch before max_new_tokens a penalty grows from 0 to its whole
+     *     (DAPO's soft overlong punishment, arXiv:2503.14476, equation 13).
+     */
+    PenalisedOverlong: {
+      /**
+       * Buffer Tokens
+       * @description Length of that stretch.
+       * @default 4096
+       */
+      buffer_tokens?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "penalised";
+      /**
+       * Penalty
+       * @description Taken off the reward of a response that fills it.
+       * @default 1
+       */
+      penalty?: number;
+    };
+    /**
      * ProbeConfig
      * @description Measures the speedup: as many of a step's prompts as fill every engine are also generated without speculation.
      *
@@ -1798,6 +2134,35 @@ export interface components {
        * @default null
        */
       value?: unknown;
+    };
+    /**
+     * PythonReward
+     * @description A function of your own, called with prompt, response and answer by name; it gives a number.
+     */
+    PythonReward: {
+      /**
+       * Function
+       * @description Its place as module:function. The cluster's registration must allow the module.
+       * @example my_rewards.brevity:reward
+       */
+      function: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "python";
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
     };
     /**
      * Reachability
@@ -2101,6 +2466,7 @@ export interface components {
        */
       seed?: number;
       /**
+       * Task
        * @description Prompts and reward.
        * @default {
        *       "kind": "arithmetic",
@@ -2108,7 +2474,7 @@ export interface components {
        *       "num_terms": 4
        *     }
        */
-      task?: components["schemas"]["ArithmeticTask"];
+      task?: components["schemas"]["ArithmeticTask"] | components["schemas"]["DatasetTask"];
       /**
        * Trainer
        * @description The policy's training.
@@ -2545,6 +2911,17 @@ export interface components {
       step: number | null;
       /** Steps */
       steps: number[];
+    };
+    /**
+     * ScoredOverlong
+     * @description A response that is cut is scored as any other.
+     */
+    ScoredOverlong: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "scored";
     };
     /**
      * ScratchPolicy
@@ -3100,6 +3477,17 @@ export interface components {
        * @default false
        */
       verify_checksum?: boolean;
+    };
+    /**
+     * ZeroOverlong
+     * @description A response that is cut at max_new_tokens gets 0 and is not scored.
+     */
+    ZeroOverlong: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "zero";
     };
   };
   responses: never;
@@ -4537,7 +4925,59 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a"
+           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "memory": {
+           *         "capacity_gib": null,
+           *         "devices": [
+           *           {
+           *             "num_devices": 1,
+           *             "parts": [
+           *               {
+           *                 "gib": 0.02652597427368164,
+           *                 "name": "weights"
+           *               },
+           *               {
+           *                 "gib": 0.017683982849121094,
+           *                 "name": "gradients"
+           *               },
+           *               {
+           *                 "gib": 0.017683982849121094,
+           *                 "name": "optimizer"
+           *               },
+           *               {
+           *                 "gib": 0.20708084106445312,
+           *                 "name": "activations"
+           *               },
+           *               {
+           *                 "gib": 0.01678466796875,
+           *                 "name": "draft and its optimizer"
+           *               }
+           *             ],
+           *             "role": "training",
+           *             "total_gib": 0.28575944900512695
+           *           },
+           *           {
+           *             "num_devices": 1,
+           *             "parts": [
+           *               {
+           *                 "gib": 0.00884246826171875,
+           *                 "name": "engine's weights"
+           *               },
+           *               {
+           *                 "gib": 0.00209808349609375,
+           *                 "name": "engine's draft"
+           *               },
+           *               {
+           *                 "gib": 0.025634765625,
+           *                 "name": "KV cache"
+           *               }
+           *             ],
+           *             "role": "generation",
+           *             "total_gib": 0.0365753173828125
+           *           }
+           *         ],
+           *         "unit": "process"
+           *       }
            *     }
            */
           "application/json": components["schemas"]["ConfigValidated"];

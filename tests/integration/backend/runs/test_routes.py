@@ -213,7 +213,8 @@ def test_a_clone_with_another_kind_keeps_nothing_that_the_kind_does_not_know(cli
         "min_match_tokens": 2,
         "max_match_tokens": 4,
     }
-    assert cloned(policy={"kind": "checkpoint", "path": "/m"})["policy"] == {"kind": "checkpoint", "path": "/m"}
+    checkpoint = {"kind": "checkpoint", "path": "/m"}
+    assert cloned(policy=checkpoint)["policy"] == checkpoint | {"model": None}
     optimizer = {"kind": "adamw", "learning_rate": 0.1}
     assert cloned(trainer={"optimizer": optimizer})["trainer"]["optimizer"] == optimizer | {"weight_decay": 0}
 
