@@ -16,6 +16,7 @@ from torch import Tensor
 from contract.config import RunConfig
 from contract.config.drafter import NgramDrafter, OnlineDraftTraining, SuffixDrafter, TrainedDrafter
 from contract.config.policy import ScratchPolicy
+from contract.config.resources import ResourcesConfig
 from workers.data.tokenizer import load_tokenizer
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
@@ -264,6 +265,13 @@ def actor_cpus(num_actors: int) -> float:
     return min(_MAX_ACTOR_CPUS, total / num_actors)
 
 
+def engine_gpus(resources: ResourcesConfig, num_engines: int) -> float:
+    """GPUs that each engine claims of those that the run takes: a whole one, or as many share one as have to. An engine
+    that claims none sees none and runs on a processor."""
+    num_gpus = resources.num_nodes * resources.gpus_per_node
+    return 1 / -(-num_engines // num_gpus) if num_gpus else 0.0
+
+
 def start_trainer(config: RunConfig, run_name: str) -> Any:
     """Start the trainer's process."""
     cpus = actor_cpus(1 + config.rollout.num_engines)
@@ -275,9 +283,12 @@ def start_trainer(config: RunConfig, run_name: str) -> Any:
 
 def start_engines(config: RunConfig, run_name: str) -> list[Any]:
     """Start the engines' processes."""
-    cpus = actor_cpus(1 + config.rollout.num_engines)
+    claims = {
+        "num_cpus": actor_cpus(1 + config.rollout.num_engines),
+        "num_gpus": engine_gpus(config.resources, config.rollout.num_engines),
+    }
     return [
-        RolloutActor.options(name=f"{run_name}/engine-{index}", num_cpus=cpus).remote()  # type: ignore[attr-defined]
+        RolloutActor.options(name=f"{run_name}/engine-{index}", **claims).remote()  # type: ignore[attr-defined]
         for index in range(config.rollout.num_engines)
     ]
 

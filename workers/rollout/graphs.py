@@ -113,7 +113,7 @@ class StaticOperations(TorchOperations):
         self._buffers = Buffers(device)
         self._regions: OrderedDict[Hashable, Region] = OrderedDict()
         self._caches: dict[str, TorchKvCache] = {}
-        self._pool = torch.cuda.graph_pool_handle() if self.is_captured else None
+        self._forget_regions()
 
     def allocate_cache(
         self, config: ModelConfig, num_layers: int, num_rows: int, capacity: int, *, is_verified: bool
@@ -137,7 +137,7 @@ class StaticOperations(TorchOperations):
         if cache is not None:
             rows, capacity = max(rows, cache.num_rows), max(capacity, cache.capacity)
             del self._caches[name], cache
-        self._regions.clear()
+        self._forget_regions()
         capacity = bucket(-(-capacity // _CAPACITY_BLOCK)) * _CAPACITY_BLOCK
         made = self.allocate_cache(config, num_layers, rows, capacity, is_verified=is_verified)
         self._caches[name] = made
@@ -166,6 +166,11 @@ class StaticOperations(TorchOperations):
         self._run(region, function)
         assert region.outputs is not None
         return tuple(None if y is None else y[: len(first)] for y in region.outputs)
+
+    def _forget_regions(self) -> None:
+        """Their memory pool goes with the last graph in it, and its handle cannot be used again."""
+        self._regions.clear()
+        self._pool = torch.cuda.graph_pool_handle() if self.is_captured else None
 
     def _run(self, region: Region, function: Function) -> None:
         if self.is_captured and region.graph is None:

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from workers.actors import RemoteEngines, merge_results, share_out
+from contract.config.resources import ResourcesConfig
+from workers.actors import RemoteEngines, engine_gpus, merge_results, share_out
 from workers.algo.sampling import Truncation
 from workers.rollout.engine import (
     Completion,
@@ -20,6 +21,18 @@ def test_prompts_are_shared_out_once_each_in_order(num_prompts, num_engines, siz
     shares = share_out(num_prompts, num_engines)
     assert [len(share) for share in shares] == sizes
     assert [i for share in shares for i in share] == list(range(num_prompts))
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "gpus_per_node", "num_engines", "share"),
+    [(1, 0, 2, 0.0), (1, 4, 2, 1.0), (1, 1, 2, 0.5), (2, 2, 6, 0.5), (1, 3, 3, 1.0), (1, 2, 5, 1 / 3)],
+)
+def test_engines_claim_gpus_such_that_all_find_a_place(num_nodes, gpus_per_node, num_engines, share):
+    resources = ResourcesConfig(num_nodes=num_nodes, gpus_per_node=gpus_per_node)
+    claimed = engine_gpus(resources, num_engines)
+    assert claimed == share
+    if claimed:
+        assert int(1 / claimed) * num_nodes * gpus_per_node >= num_engines
 
 
 def test_results_are_put_together_in_order():
