@@ -48,13 +48,13 @@ frontend: frontend-deps ## Build the dashboard
 
 test: setup-dev frontend ## Install what tests need and run all of them
 	@tools/step "Chromium" $(STAMPS)/chromium tools/ensure_chromium -- tools/ensure_chromium $(BIN)/python
-	@code=0; $(MAKE) --no-print-directory test-frontend || code=1; $(BIN)/python -m pytest || code=1; exit $$code
+	@code=0; $(MAKE) --no-print-directory test-frontend || code=1; $(BIN)/python -m pytest --numprocesses 2 || code=1; exit $$code
 
 test-frontend: frontend-deps
 	@cd frontend && npm test
 
 test-python: setup-dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2
 
 lint: setup-dev frontend-deps ## Check style, types, imports and the API document
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ import pytest
 import redis
 from psycopg import sql
 from sqlalchemy import create_engine
+from xdist.scheduler import LoadScopeScheduling
 
 from backend.embedded.binaries import system_dir_for
 from backend.embedded.home import Home
@@ -38,16 +39,25 @@ TEMPLATE = "foredeck_template"
 # Tests need no durability, only its rules.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
 ORDER = ("unit", "integration", "e2e", "gpu")
+USERS_OF_THE_INSTALLATION = ("tests/integration/cli/", "tests/integration/faults/", "tests/e2e/")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is quick and precise first. Of several processes one gets a file, and one all that use the installation."""
+    """What is quick and precise first."""
     items.sort(key=lambda item: ORDER.index(item.path.relative_to(REPOSITORY / "tests").parts[0]))
-    for item in items:
-        shares = "installation" in getattr(item, "fixturenames", ())
-        group = "installation" if shares else str(item.path.relative_to(REPOSITORY))
-        item.add_marker(pytest.mark.xdist_group(group))
+
+
+class ByFile(LoadScopeScheduling):
+    """Shares tests out among processes: a file stays whole, and one process gets all that use the installation."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "installation" if path.startswith(USERS_OF_THE_INSTALLATION) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    config.option.loadscopereorder = False  # else files with many tests come first, whatever they take
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
