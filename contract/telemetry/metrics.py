@@ -13,6 +13,10 @@ MAX_DRAFT_LENGTH = 16
 MAX_SEQUENCES_EXPONENT = 12
 """Rounds are told apart by the sequences decoded together, up to 2 to the power of this."""
 
+MAX_NODES = 32
+MAX_GPUS = 32
+"""Machines and GPUs with series of their own; what is summed up counts all of them."""
+
 Axis = Literal["step", "warm_up_step", "draft_pretraining_step"]
 
 
@@ -28,7 +32,7 @@ class Metric:
     """One sentence."""
     reduction: Literal["mean", "sum", "max", "min", "last", "pooled"]
     """How one step's parts became one number. `pooled`: counters were added up before dividing."""
-    source: Literal["engine", "trainer", "loop", "reward", "probe"]
+    source: Literal["engine", "trainer", "loop", "reward", "probe", "hardware"]
     """What measured it."""
     axis: Axis = "step"
     """What its step counts."""
@@ -44,6 +48,7 @@ def _declare() -> Iterator[Metric]:
         "mean",
         "reward",
     )
+    yield from _declare_data()
     yield Metric("validation/accuracy_fraction", "1", "Mean reward on the held-out prompts.", "mean", "reward")
     yield Metric(
         "validation/response_length_mean_tokens",
@@ -245,6 +250,31 @@ def _declare() -> Iterator[Metric]:
         "draft_pretraining_step",
     )
     yield from _held_out()
+    yield from _declare_throughput()
+    yield from _declare_hardware()
+
+
+def _declare_data() -> Iterator[Metric]:
+    """See docs/operations/data_and_rewards.md."""
+    for split in ("train", "validation"):
+        yield Metric(f"data/num_{split}_prompts", "1", f"Prompts of the dataset for {split}.", "last", "loop")
+    for reason, means in (
+        ("without_prompt", "without a prompt"),
+        ("without_answer", "without an answer"),
+        ("duplicate", "with the prompt of an earlier row"),
+        ("in_validation", "of training with a prompt of the validation source"),
+        ("too_long", "with a prompt longer than max_prompt_tokens"),
+    ):
+        yield Metric(f"data/num_rows_{reason}", "1", f"Rows of the dataset {means}, left out.", "last", "loop")
+    for area, responses in (("reward", "the step's responses"), ("validation", "held-out responses")):
+        yield Metric(f"{area}/num_failures", "1", f"How many of {responses} got no score and count as 0.", "sum", "reward")
+        for kind, means in (
+            ("raised", "the scorer raised an error"),
+            ("timeout", "the scorer was not back in time"),
+            ("invalid", "the scorer gave no finite number"),
+            ("died", "the scorer's process ended"),
+        ):
+            yield Metric(f"{area}/num_failures_{kind}", "1", f"Those of them for which {means}.", "sum", "reward")
 
 
 def _held_out() -> Iterator[Metric]:
@@ -338,6 +368,73 @@ def _declare_audit() -> Iterator[Metric]:
         "sum",
         "loop",
     )
+
+
+def _declare_hardware() -> Iterator[Metric]:
+    """Means over the step of what psutil and NVML tell each second; see docs/operations/hardware.md."""
+    for node in range(MAX_NODES):
+        which = f"of machine {node}, counted from 0 in the order of their addresses"
+        yield Metric(
+            f"hardware/node_{node}_cpu_fraction", "1", f"Share of the CPU time in use {which}.", "mean", "hardware"
+        )
+        yield Metric(f"hardware/node_{node}_memory_gib", "GiB", f"Main memory in use {which}.", "max", "hardware")
+    for gpu in range(MAX_GPUS):
+        which = f"of GPU {gpu}, counted from 0 over all machines"
+        yield Metric(
+            f"hardware/gpu_{gpu}_utilization_fraction",
+            "1",
+            f"Share of the time in which a kernel ran {which}.",
+            "mean",
+            "hardware",
+        )
+        yield Metric(f"hardware/gpu_{gpu}_memory_gib", "GiB", f"Memory in use {which}.", "max", "hardware")
+        yield Metric(f"hardware/gpu_{gpu}_power_w", "W", f"Power {which}.", "mean", "hardware")
+    for kind in ("mean", "min"):
+        yield Metric(
+            f"hardware/gpu_utilization_{kind}_fraction",
+            "1",
+            f"{kind.capitalize()} over all GPUs of the share of the time in which a kernel ran.",
+            kind,  # type: ignore[arg-type]
+            "hardware",
+        )
+    yield Metric("hardware/gpu_memory_max_gib", "GiB", "Memory in use of the fullest GPU.", "max", "hardware")
+    yield Metric("hardware/gpu_power_w", "W", "Power of all GPUs together.", "sum", "hardware")
+
+
+def _declare_throughput() -> Iterator[Metric]:
+    """A device is a GPU of that stage, or a process where the run takes none."""
+    every = "Prompt and response tokens"
+    for stage, tokens in (("generation", "Response tokens"), ("logprob", every), ("train", every)):
+        yield Metric(
+            f"throughput/{stage}_tokens_per_device_second",
+            "tokens/s",
+            f"{tokens} per second of the step's {stage} and device.",
+            "pooled",
+            "loop",
+        )
+    yield Metric(
+        "throughput/step_tokens_per_device_second",
+        "tokens/s",
+        "Response tokens per second of the whole step, over all devices of the run.",
+        "pooled",
+        "loop",
+    )
+    for stage in ("generation", "logprob", "train"):
+        yield Metric(
+            f"throughput/{stage}_tflops_per_device",
+            "TFLOP/s",
+            f"Floating-point operations that the model needs for the step's {stage}, per second and device; those of "
+            "rejected drafts and of recomputed activations are not counted.",
+            "pooled",
+            "loop",
+        )
+        yield Metric(
+            f"throughput/{stage}_mfu_fraction",
+            "1",
+            "The same over the device's peak in bfloat16 (model FLOPs utilisation); absent where the peak is unknown.",
+            "pooled",
+            "loop",
+        )
 
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _declare()}
