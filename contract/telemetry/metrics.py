@@ -168,6 +168,14 @@ def _declare() -> Iterator[Metric]:
         "loop",
     )
 
+    yield Metric(
+        "weight_sync/transfer_s", "s", "Wall time in which all engines got the trainer's weights.", "last", "loop"
+    )
+    yield Metric(
+        "weight_sync/size_bytes", "B", "Bytes of weights that each engine got, the draft's among them.", "sum", "loop"
+    )
+    yield Metric("weight_sync/num_buckets", "1", "Buckets in which they came.", "sum", "loop")
+
     yield Metric("policy/loss", "1", "Clipped GRPO loss, mean over response tokens.", "mean", "trainer")
     yield Metric("policy/grad_norm", "1", "Norm of the policy's gradient before clipping.", "last", "trainer")
     yield Metric("policy/entropy_nats", "nats", "Mean entropy of the policy at response tokens.", "mean", "trainer")
@@ -394,7 +402,7 @@ def _declare_hardware() -> Iterator[Metric]:
             f"hardware/gpu_utilization_{kind}_fraction",
             "1",
             f"{kind.capitalize()} over all GPUs of the share of the time in which a kernel ran.",
-            kind,  # type: ignore[arg-type]
+            kind,
             "hardware",
         )
     yield Metric("hardware/gpu_memory_max_gib", "GiB", "Memory in use of the fullest GPU.", "max", "hardware")

@@ -56,3 +56,12 @@ test("draft training shows its own charts alone", () => {
 test("what was measured after all is shown", () => {
   expect(shown({ drafter: { kind: "none" } }, { latest: { "speedup/step_ratio": 1 } })).toContain("speedup");
 });
+
+test("charts of GPUs wait only for runs that take some", () => {
+  const hardware = ["hardware/gpu_0_power_w", "throughput/train_mfu_fraction", "hardware/node_0_cpu_fraction"];
+  const charts = hardware.map((name) => ({ name, series: [name], title: name, group: "", description: "" }));
+  const names = (resources: object) =>
+    expectedCharts(charts, { job: "grpo", latest: {}, config: { resources } }).map(({ name }) => name);
+  expect(names({ gpus_per_node: 8 })).toEqual(hardware);
+  expect(names({ gpus_per_node: 0 })).toEqual(["hardware/node_0_cpu_fraction"]);
+});

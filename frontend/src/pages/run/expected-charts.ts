@@ -10,6 +10,7 @@ const OF_SPECULATION =
 const OF_DRAFT_TRAINING = /^(draft|draft_pretraining)\//;
 const OF_WARM_UP = /^warm_up\//;
 const OF_PROBE = /^speedup\//;
+const OF_GPUS = /^hardware\/gpu_|^throughput\/.*_mfu_/;
 
 /** The charts that show something or will: not those whose every series the configuration leaves out. */
 export function expectedCharts(figures: FigureRead[], run: Configured): FigureRead[] {
@@ -27,5 +28,6 @@ function absentSeries({ job, config }: Configured): RegExp[] {
     (drafter === "ngram" || drafter === "suffix") && OF_DRAFT_TRAINING,
     at("policy/kind") === "checkpoint" && OF_WARM_UP,
     at("probe/interval_steps") === 0 && OF_PROBE,
+    !at("resources/gpus_per_node") && OF_GPUS,
   ].filter((pattern) => pattern !== false);
 }
