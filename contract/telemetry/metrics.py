@@ -258,8 +258,6 @@ def _declare() -> Iterator[Metric]:
         "draft_pretraining_step",
     )
     yield from _held_out()
-    yield from _declare_throughput()
-    yield from _declare_hardware()
 
 
 def _declare_data() -> Iterator[Metric]:
@@ -275,7 +273,9 @@ def _declare_data() -> Iterator[Metric]:
     ):
         yield Metric(f"data/num_rows_{reason}", "1", f"Rows of the dataset {means}, left out.", "last", "loop")
     for area, responses in (("reward", "the step's responses"), ("validation", "held-out responses")):
-        yield Metric(f"{area}/num_failures", "1", f"How many of {responses} got no score and count as 0.", "sum", "reward")
+        yield Metric(
+            f"{area}/num_failures", "1", f"How many of {responses} got no score and count as 0.", "sum", "reward"
+        )
         for kind, means in (
             ("raised", "the scorer raised an error"),
             ("timeout", "the scorer was not back in time"),
@@ -445,4 +445,6 @@ def _declare_throughput() -> Iterator[Metric]:
         )
 
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _declare()}
+METRICS: dict[str, Metric] = {
+    metric.name: metric for metric in (*_declare(), *_declare_throughput(), *_declare_hardware())
+}

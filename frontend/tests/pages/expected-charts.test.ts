@@ -58,7 +58,11 @@ test("what was measured after all is shown", () => {
 });
 
 test("charts of GPUs wait only for runs that take some", () => {
-  const hardware = ["hardware/gpu_0_power_w", "throughput/train_mfu_fraction", "hardware/node_0_cpu_fraction"];
+  const hardware = [
+    "hardware/gpu_0_power_w",
+    "throughput/train_mfu_fraction",
+    "hardware/node_0_cpu_fraction",
+  ];
   const charts = hardware.map((name) => ({ name, series: [name], title: name, group: "", description: "" }));
   const names = (resources: object) =>
     expectedCharts(charts, { job: "grpo", latest: {}, config: { resources } }).map(({ name }) => name);
