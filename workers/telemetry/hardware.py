@@ -6,11 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
-
-try:
-    import pynvml
-except ImportError:  # no GPU's driver to ask
-    pynvml = None
+import pynvml
 
 _GIB = 2.0**30
 INTERVAL_S = 1.0
@@ -38,8 +34,6 @@ class NodeReading:
 
 def read_gpus() -> list[GpuReading]:
     """All GPUs of this machine now; empty without NVIDIA's driver."""
-    if pynvml is None:
-        return []
     try:
         pynvml.nvmlInit()  # counts its calls: again costs next to nothing
         return [_read_gpu(pynvml.nvmlDeviceGetHandleByIndex(i)) for i in range(pynvml.nvmlDeviceGetCount())]

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from contract.config import RunConfig
+from contract.sizing.memory import estimate_memory
 
 FILES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 DOCUMENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
@@ -22,3 +23,21 @@ def test_an_example_is_a_named_valid_configuration(name):
 def test_the_baseline_differs_from_the_demo_in_speculation_only():
     eagle, plain = (DOCUMENTS[f"arithmetic-{kind}"]["config"] for kind in ("eagle3", "autoregressive"))
     assert plain == {key: value for key, value in eagle.items() if key != "probe"} | {"drafter": {"kind": "none"}}
+
+
+ON_GPUS = [name for name, document in DOCUMENTS.items() if document["config"].get("resources", {}).get("gpus_per_node")]
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_an_example_on_gpus_states_the_memory_that_is_estimated(name):
+    estimate = estimate_memory(RunConfig.model_validate(DOCUMENTS[name]["config"]))
+    assert estimate is not None
+    sizes = [(device.role, f"{device.total_gib:.0f} GiB") for device in estimate.devices]
+    stated = sizes[0][1] if len(sizes) == 1 else ", ".join(" ".join(size) for size in sizes)
+    assert f"Expected memory: {stated} on each GPU." in DOCUMENTS[name]["description"]
+
+
+def test_there_is_an_example_of_every_size():
+    gpus = {RunConfig.model_validate(DOCUMENTS[name]["config"]).resources.gpus_per_node for name in ON_GPUS}
+    assert gpus >= {1, 4, 8}
+    assert len(ON_GPUS) >= 5
