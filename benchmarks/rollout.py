@@ -9,6 +9,10 @@ adds a whole step, 16 prompts of 8 samples each at batch 32, with its long tail.
 Speedup: time per token of autoregressive over speculative turns, pooled, with its 95 % interval (workers.probe). Bound:
 what the best fixed length would reach if drafts cost nothing, AL(k) t(autoregressive round) / t(round that verifies k
 drafted tokens), the latter measured with drafts of padding.
+
+`--profile` takes rounds apart instead (benchmarks.round_profile). `--device cuda` runs the engines on a GPU; `--train`
+first makes what DIR lacks, a policy of `--layers` and `--hidden-size` and its drafts, on the same device
+(benchmarks.trained_models): by default of 300 million parameters, since on a GPU a small one measures launches.
 """
 
 import argparse
@@ -20,6 +24,8 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.round_profile import RoundProfile, measure_machine, pass_work, profile_round
+from benchmarks.trained_models import Recipe, train_missing
 from contract.config.drafter import (
     DraftModelDrafter,
     Eagle3Drafter,
@@ -34,7 +40,7 @@ from workers.data.tokenizer import TOKENIZER_FILE, Tokenizer, character_tokenize
 from workers.model.draft_checkpoint import load_draft
 from workers.model.hf_checkpoint import load_policy
 from workers.probe import Slice, Speedup, speedup_of
-from workers.rollout.draft_lengths import ScheduledDraftLengths, lengthened
+from workers.rollout.draft_lengths import FixedDraftLength, ScheduledDraftLengths, lengthened
 from workers.rollout.drafters.drafter import Drafting
 from workers.rollout.drafters.looked_up import looked_up_drafting
 from workers.rollout.drafters.padding import PaddingDrafter
@@ -96,11 +102,22 @@ class Row:
 def main() -> None:
     args = arguments()
     torch.set_num_threads(args.threads)
+    if args.device.type == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("--device cuda: torch sees no CUDA device here; give --device cpu")
+    if args.train:
+        trained = [name for name in args.drafters if name not in ("ngram", "suffix")]
+        train_missing(args.models, trained, Recipe(args.layers, args.hidden_size, args.train_steps), args.device)
+    if args.profile:
+        tell_profiles([profile for name in args.drafters for profile in profile_drafter(name, args)], args)
+        return
     rows = [row for name in args.drafters for row in measure_drafter(name, args)]
     if args.json:
         print(json.dumps({"settings": {k: str(v) for k, v in vars(args).items()}, "rows": [asdict(r) for r in rows]}))
         return
-    print(f"{args.precision}, {args.pairs} turns each, temperature {args.temperature}, {args.threads} thread(s)")
+    print(
+        f"{device_name(args.device)}, {args.precision}, {args.pairs} turns each, temperature {args.temperature}, "
+        f"{args.threads} thread(s)"
+    )
     columns = (
         f"{'drafter':<11} {'batch':>6}  {'way':<14} {'us/token':>8}  {'accepted':>8}  {'mean k':>6}  {'speedup':>7}"
     )
@@ -129,6 +146,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", type=torch.device, default="cpu", help="cpu or cuda")
+    parser.add_argument("--profile", action="store_true", help="where a round's time goes")
+    parser.add_argument("--train", action="store_true", help="first make what --models lacks")
+    parser.add_argument("--layers", type=int, default=24, help="of a policy that --train makes")
+    parser.add_argument("--hidden-size", type=int, default=1024, help="of a policy that --train makes")
+    parser.add_argument("--train-steps", type=int, default=400, help="of the policy that --train makes, and of drafts")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -200,6 +223,65 @@ def free_draft_bound(
     return max((way.counters.acceptance_length or 1.0) * seconds[0] / seconds[k] for k, way in lengths)
 
 
+_PROFILED_ROUNDS = 12
+
+
+def profile_drafter(name: str, args: argparse.Namespace) -> Iterator[tuple[str, RoundProfile]]:
+    """Rounds without a draft and with each length, by number of sequences."""
+    prompts = [p.prompt for p in ArithmeticProblems(ArithmeticTask(), seed=0, split="validation").problems(0, 256)]
+    tokenizer = tokenizer_of(args.models / "policy")
+    machine = None
+    for batch_size in args.batch_sizes:
+        for length in (0, *args.lengths):
+            config = DRAFTERS[name](draft_length=max(length, 1), draft_length_control="fixed")
+            engine = engine_of(config, batch_size, args)
+            if machine is None:
+                machine = measure_machine(args.device, weights_bytes(engine), engine.dtype)
+            longest = args.max_new_tokens // 2
+            some = [lengthened(tokenizer.encode(prompts[i % len(prompts)]), longest) for i in range(batch_size)]
+            endless = SamplingParams(args.temperature, 4 * _PROFILED_ROUNDS * (length + 1), 0)
+            drafter = engine._drafter_or_raise() if length else None
+            with torch.inference_mode():
+                generation = engine._generation(some, 1, endless, drafter, FixedDraftLength(length), RoundLog((), ()))
+                generation.eos_token_ids = frozenset()
+                generation._refill(list(range(batch_size)))
+                yield name, profile_round(generation, _PROFILED_ROUNDS, length, machine, draft_weights(name, args))
+
+
+def weights_bytes(engine: TorchRolloutEngine) -> int:
+    """What a pass reads of weights."""
+    config = engine.model_config
+    return pass_work(config, 1, 1, 0, weight_bytes=engine.dtype.itemsize, cache_bytes=0).num_bytes
+
+
+def draft_weights(name: str, args: argparse.Namespace) -> int:
+    """In the matrices of a draft but its embedding; 0 for what is looked up."""
+    if name in ("ngram", "suffix"):
+        return 0
+    policy = load_policy(args.models / "policy")
+    parameters = load_draft(args.models / name, policy.config, name).named_parameters()
+    return sum(p.numel() for key, p in parameters if p.ndim == 2 and "embed" not in key)
+
+
+def tell_profiles(profiles: list[tuple[str, RoundProfile]], args: argparse.Namespace) -> None:
+    if args.json:
+        rows = [{"drafter": name, **asdict(profile)} for name, profile in profiles]
+        print(json.dumps({"settings": {k: str(v) for k, v in vars(args).items()}, "rows": rows}))
+        return
+    print(f"{device_name(args.device)}, {args.precision}, {args.threads} thread(s); microseconds a round")
+    print("drafter     batch  k    total    draft     pass   verify     note     host  bound of pass  share  limit")
+    for name, p in profiles:
+        parts = (p.total_s, p.draft_s, p.pass_s, p.verify_s, p.note_s, p.host_s)
+        print(
+            f"{name:<11} {p.num_sequences:>5}  {p.draft_length}  {'  '.join(f'{1e6 * part:>7.0f}' for part in parts)}"
+            f"  {1e6 * p.pass_bound_s:>13.0f}  {p.pass_bound_s / p.pass_s:>5.2f}  {p.limit}"
+        )
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "processor"
+
+
 def engine_of(
     config: TrainedDrafter | NgramDrafter | SuffixDrafter | None, batch_size: int, args: argparse.Namespace
 ) -> TorchRolloutEngine:
@@ -216,7 +298,7 @@ def engine_of(
 def engine_with(drafting: Drafting | None, batch_size: int, args: argparse.Namespace) -> TorchRolloutEngine:
     policy = load_policy(args.models / "policy")
     eos_id = tokenizer_of(args.models / "policy").eos_id
-    engine = TorchRolloutEngine(policy.config, eos_id, batch_size, args.precision, drafting)
+    engine = TorchRolloutEngine(policy.config, eos_id, batch_size, args.precision, drafting, args.device)
     engine.update_policy(policy.state_dict())
     return engine
 

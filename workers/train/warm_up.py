@@ -48,7 +48,12 @@ def warm_up_folder(
 
 
 def warm_up(
-    folder: Path, config: ScratchPolicy, task: ArithmeticTask, trainer: TrainerConfig, seed: int
+    folder: Path,
+    config: ScratchPolicy,
+    task: ArithmeticTask,
+    trainer: TrainerConfig,
+    seed: int,
+    device: torch.device = torch.device("cpu"),
 ) -> Iterator[SetUpProgress]:
     """Train, reporting every step, and write a checkpoint folder in Hugging Face layout with its tokenizer.
 
@@ -57,6 +62,7 @@ def warm_up(
     tokenizer = character_tokenizer()
     policy = Qwen3Policy(model_config(config, tokenizer))
     policy.initialize(seed)
+    policy.to(device)
     problems = ArithmeticProblems(task, seed, "warm_up")
     recipe = config.warm_up
     optimizers = build_optimizers(
@@ -70,7 +76,7 @@ def warm_up(
     for step in range(recipe.num_steps):
         schedule.apply(step)
         token_ids, mask = solution_batch(problems, tokenizer, step * recipe.batch_size, recipe.batch_size)
-        loss = _loss(policy, token_ids, mask, autocast_dtype(trainer))
+        loss = _loss(policy, token_ids.to(device), mask.to(device), autocast_dtype(trainer))
         loss.backward()
         is_applied = finite.allow(clip_grad_norm_(policy.parameters(), trainer.max_grad_norm).item())
         for optimizer in optimizers:
@@ -113,7 +119,7 @@ def solution_batch(problems: ArithmeticProblems, tokenizer: Tokenizer, start: in
 
 
 def _loss(policy: Qwen3Policy, token_ids: Tensor, mask: Tensor, dtype: torch.dtype | None) -> Tensor:
-    with torch.autocast("cpu", dtype, enabled=dtype is not None):
+    with torch.autocast(token_ids.device.type, dtype, enabled=dtype is not None):
         logits = policy(token_ids[:, :-1]).logits_BTV
     per_token = F.cross_entropy(logits.float().flatten(0, 1), token_ids[:, 1:].flatten(), reduction="none")
     weights = mask[:, 1:].flatten()
