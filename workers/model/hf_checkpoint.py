@@ -54,7 +54,7 @@ def read_json(path: Path) -> dict[str, object]:
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     """Every tensor of a checkpoint by its name."""
     tensors: dict[str, Tensor] = {}
-    for path in _files(folder):
+    for path in checkpoint_files(folder):
         try:
             with safe_open(path, framework="pt") as file:
                 tensors |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
@@ -91,7 +91,8 @@ def load_parameters(module: nn.Module, tensors: Mapping[str, Tensor], *, source:
         parameter.copy_(tensors[name])
 
 
-def _files(folder: Path) -> list[Path]:
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder, whether they exist or not. Raises CheckpointError for a broken index."""
     index = folder / _INDEX
     if not index.exists():
         return [folder / _SINGLE]

@@ -3,6 +3,9 @@
 Shape suffixes: B responses, T tokens, V vocabulary, N audited tokens, M tested drafts.
 """
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -17,6 +20,41 @@ _ROWS_AT_ONCE = 1024
 """Rows of the vocabulary's width that are held besides the pass's own."""
 
 
+class Distributions(Protocol):
+    """Log-probabilities [B, T, V] of the token after each position, whole or made when they are asked for."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+
+    def __getitem__(self, at: tuple[Tensor, Tensor]) -> Tensor:
+        """[N, V] of N rows and positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class MismatchSums:
+    """How far the trainer's log-probabilities lie from the engine's, added up; shares of a step add up too."""
+
+    num_compared: float = 0.0
+    kl_sum: float = 0.0
+    error_sum: float = 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """Averages over the audited tokens.
+
+        mismatch/kl_nats: k3 estimate of KL(engine || trainer), the tokens being the engine's.
+        mismatch/token_mult_prob_error_ratio: mean of exp(|engine - trainer|), the measure of NeMo RL.
+        Both by the distributions that tokens are drawn from; tokens that the trainer's excludes are counted elsewhere.
+        Empty where nothing could be compared.
+        """
+        if not self.num_compared:
+            return {}
+        return {
+            "mismatch/kl_nats": self.kl_sum / self.num_compared,
+            "mismatch/token_mult_prob_error_ratio": self.error_sum / self.num_compared,
+        }
+
+
 class AuditPass:
     """Takes micro-batches in any order; every token is judged by the distribution that it was to be drawn from."""
 
@@ -26,7 +64,7 @@ class AuditPass:
         self._parts: list[AuditObservations] = []
         self._num_compared, self._kl_sum, self._error_sum = 0, 0.0, 0.0
 
-    def take(self, log_p_BTV: Tensor, part: TrainingBatch) -> None:
+    def take(self, log_p_BTV: Distributions, part: TrainingBatch) -> None:
         """log_p_BTV: log-probabilities of the token after each position, at the batch's temperature, not truncated."""
         is_audited_BT = part.response_mask_BT > 0
         if part.is_audited_B is not None:
@@ -41,22 +79,15 @@ class AuditPass:
         """Of everything taken."""
         return AuditObservations.joined(self._parts)
 
+    def mismatch_sums(self) -> MismatchSums:
+        """Of everything taken."""
+        return MismatchSums(self._num_compared, self._kl_sum, self._error_sum)
+
     def mismatch_metrics(self) -> dict[str, float]:
-        """How far the trainer's log-probabilities lie from the engine's, averaged over the audited tokens.
+        """See MismatchSums.metrics()."""
+        return self.mismatch_sums().metrics()
 
-        mismatch/kl_nats: k3 estimate of KL(engine || trainer), the tokens being the engine's.
-        mismatch/token_mult_prob_error_ratio: mean of exp(|engine - trainer|), the measure of NeMo RL.
-        Both by the distributions that tokens are drawn from; tokens that the trainer's excludes are counted elsewhere.
-        Empty where nothing could be compared.
-        """
-        if not self._num_compared:
-            return {}
-        return {
-            "mismatch/kl_nats": self._kl_sum / self._num_compared,
-            "mismatch/token_mult_prob_error_ratio": self._error_sum / self._num_compared,
-        }
-
-    def _take_tokens(self, log_p_BTV: Tensor, part: TrainingBatch, row_N: Tensor, column_N: Tensor) -> None:
+    def _take_tokens(self, log_p_BTV: Distributions, part: TrainingBatch, row_N: Tensor, column_N: Tensor) -> None:
         token_N, engine_N = part.token_ids_BT[row_N, column_N], part.engine_logprobs_BT[row_N, column_N]
         log_p_NV, probs_NV = _processed(log_p_BTV[row_N, column_N - 1], part)
         trainer_N = log_p_NV.gather(1, token_N[:, None])[:, 0]
@@ -70,7 +101,7 @@ class AuditPass:
         self._kl_sum += k3(engine_N, trainer_N, torch.ones_like(engine_N)).sum(dtype=torch.float64).item()
         self._error_sum += (engine_N - trainer_N).abs().exp().sum(dtype=torch.float64).item()
 
-    def _take_evidence(self, log_p_BTV: Tensor, part: TrainingBatch, tested_M: Tensor) -> None:
+    def _take_evidence(self, log_p_BTV: Distributions, part: TrainingBatch, tested_M: Tensor) -> None:
         evidence, device = part.evidence, log_p_BTV.device
         assert evidence is not None
         row_M = evidence.completion_M[tested_M].to(device)
