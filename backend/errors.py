@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -103,12 +104,17 @@ def from_validation(error: ValidationError, body: object, prefix: str) -> list[P
 def pointer(location: Iterable[str | int], body: object) -> str:
     """JSON pointer of a pydantic location, without the union tags that pydantic puts into it."""
     parts, here = [], body
-    for part in location:
-        if isinstance(here, dict) and part not in here and here.get("kind") == part:
+    for part, following in pairwise([*location, None]):
+        if isinstance(here, dict) and part not in here and _is_tag(here, part, following):
             continue
         parts.append(str(part).replace("~", "~0").replace("/", "~1"))
         here = _descend(here, part)
     return "".join(f"/{part}" for part in parts)
+
+
+def _is_tag(here: dict[Any, Any], part: str | int, following: str | int | None) -> bool:
+    """Whether pydantic put it there: it is the object's kind, or the default of one that leaves its kind out."""
+    return here["kind"] == part if "kind" in here else following in here
 
 
 def _descend(value: object, part: str | int) -> object:
