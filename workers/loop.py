@@ -17,11 +17,12 @@ from workers.algo.advantage import group_advantages
 from workers.algo.sampling import Truncation
 from workers.audit.run_audit import AuditedResponses, RunAudit
 from workers.clock import StageClock
-from workers.data.arithmetic import ArithmeticProblems, Problem
 from workers.data.batch import to_training_batch
+from workers.data.problem import Problem, Task
 from workers.data.tokenizer import Tokenizer
 from workers.probe import measure_speedup, num_probed_prompts, speedup_metrics
-from workers.rewards.arithmetic import completion_reward
+from workers.rewards.run_rewards import Rewards, RunRewards
+from workers.rewards.scorer import Scorer
 from workers.rollout.engine import RolloutEngine, RolloutResult, SamplingParams
 from workers.rollout_metrics import reward_metrics, rollout_metrics
 from workers.samples import sampled_rows, to_sample
@@ -44,6 +45,7 @@ class Rollout:
     problems: list[Problem]
     prompts: list[list[int]]
     result: RolloutResult
+    rewards: Rewards
     rewards_PG: torch.Tensor
     advantages_PG: torch.Tensor
     audited: AuditedResponses
@@ -57,6 +59,8 @@ class Parts:
     trainer: PolicyTrainer
     sync: WeightSync
     tokenizer: Tokenizer
+    task: Task
+    scorer: Scorer
     reporter: Reporter
     checkpoints: CheckpointStore
     check_stop: Callable[[], None]
@@ -69,11 +73,11 @@ class GrpoLoop:
     def __init__(self, config: RunConfig, parts: Parts) -> None:
         self._config = config
         self._parts = parts
-        self._problems = ArithmeticProblems(config.task, config.seed, "train")
+        self._problems = parts.task.split("train")
         self._held_out: list[Problem] = []
         if config.validation.interval_steps:
-            held_out = ArithmeticProblems(config.task, config.seed, "validation")
-            self._held_out = held_out.problems(0, config.validation.num_prompts)
+            self._held_out = parts.task.split("validation").distinct(config.validation.num_prompts)
+        self._rewards = RunRewards(config, parts.scorer, parts.tokenizer)
         self._has_engine_weights = False
         self._audit = RunAudit(config)
 
@@ -81,6 +85,8 @@ class GrpoLoop:
         """All steps after the given progress; validates first where none was done."""
         if progress.audit:
             self._audit.load_state(progress.audit)
+        if progress.step == 0:
+            self._parts.reporter.metrics(0, self._parts.task.metrics)
         if progress.step == 0 and self._config.validation.interval_steps:
             self._parts.reporter.metrics(0, self._validate(0, self._clock(0)))
         while progress.step < self._config.grpo.num_steps:
@@ -133,7 +139,7 @@ class GrpoLoop:
         with clock.stage(Stage.DATA):
             problems = self._problems.problems(next_problem, grpo.num_prompts_per_step)
             prompts = [parts.tokenizer.encode(problem.prompt) for problem in problems]
-        self._prepare(clock)
+        self._prepare(step, clock)
         audited = self._audit.choose()
         with clock.stage(Stage.GENERATION):
             result = parts.engine.generate(
@@ -144,17 +150,18 @@ class GrpoLoop:
                 evidence_of=audited.with_evidence,
             )
         with clock.stage(Stage.REWARD):
-            rewards = self._rewards(problems, result).view(len(problems), -1)
+            rewards = self._rewards.of(problems, result.completions)
+            rewards_PG = torch.tensor(rewards.values).view(len(problems), -1)
             advantages = group_advantages(
-                rewards, normalize=grpo.normalize_advantages, leave_one_out=grpo.leave_one_out
+                rewards_PG, normalize=grpo.normalize_advantages, leave_one_out=grpo.leave_one_out
             )
-        return Rollout(problems, prompts, result, rewards, advantages, audited)
+        return Rollout(problems, prompts, result, rewards, rewards_PG, advantages, audited)
 
-    def _prepare(self, clock: StageClock) -> None:
+    def _prepare(self, step: int, clock: StageClock) -> None:
         """Weights into the engine, unless a validation has just put them there."""
         with clock.stage(Stage.PREPARE):
             if not self._has_engine_weights:
-                self._parts.sync.sync()
+                self._parts.reporter.metrics(step, self._parts.sync.sync())
                 self._has_engine_weights = True
 
     def _train(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
@@ -203,19 +210,23 @@ class GrpoLoop:
     def _validate(self, step: int, clock: StageClock) -> dict[str, float]:
         """Accuracy on the same held-out prompts, drawn with the same seeds, at every validation."""
         prompts = [self._parts.tokenizer.encode(problem.prompt) for problem in self._held_out]
-        self._prepare(clock)
+        self._prepare(step, clock)
         with clock.stage(Stage.VALIDATION):
             params = self._sampling("validation", 0, self._config.validation.temperature)
             result = self._parts.engine.generate(prompts, 1, params)
-            accuracy = self._rewards(self._held_out, result).mean().item()
+            rewards = self._rewards.of(self._held_out, result.completions)
+            accuracy = sum(rewards.values) / len(prompts)
         log.info("Validation after step %d: %.1f %% of %d prompts right.", step, 100 * accuracy, len(prompts))
         return {
             "validation/accuracy_fraction": accuracy,
             "validation/response_length_mean_tokens": sum(len(c.token_ids) for c in result.completions) / len(prompts),
+            **self._rewards.failure_metrics("validation", rewards),
         }
 
     def _rollout_metrics(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
-        return reward_metrics(rollout.rewards_PG) | rollout_metrics(rollout.result, clock.seconds(Stage.GENERATION))
+        failures = self._rewards.failure_metrics("reward", rollout.rewards)
+        generated = rollout_metrics(rollout.result, clock.seconds(Stage.GENERATION))
+        return reward_metrics(rollout.rewards_PG) | failures | generated
 
     def _write_checkpoint(self, progress: RunProgress, clock: StageClock) -> None:
         with clock.stage(Stage.CHECKPOINT):
@@ -245,12 +256,6 @@ class GrpoLoop:
             self._parts.tokenizer,
             reward=rollout.rewards_PG.flatten()[row].item(),
             advantage=rollout.advantages_PG.flatten()[row].item(),
-        )
-
-    def _rewards(self, problems: Sequence[Problem], result: RolloutResult) -> torch.Tensor:
-        tokenizer = self._parts.tokenizer
-        return torch.tensor(
-            [completion_reward(c, tokenizer, problems[c.prompt_index].answer) for c in result.completions]
         )
 
     def _batch(self, rollout: Rollout) -> TrainingBatch:

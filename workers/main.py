@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import sys
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,8 +19,12 @@ from ray.exceptions import RayError, RayTaskError
 
 from contract.config import RunConfig
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
+from workers.data.open_task import open_task
+from workers.data.problem import Task
 from workers.loop import GrpoLoop
 from workers.ray_calls import ProcessLostError
+from workers.rewards.open_scorer import open_scorer
+from workers.rewards.scorer import Scorer
 from workers.set_up import SetUp
 from workers.stopping import ReplacedError, StoppedError, StopWatch
 from workers.telemetry.reporter import Reporter, ReportingHandler
@@ -129,12 +134,19 @@ class Attempt:
         self._reporter.start()
         config = checked_config(self._assignment)
         store = CheckpointStore(checkpoints, config.checkpoint.max_kept, self._assignment.attempt)
+        task = open_task(config)  # before anything of the cluster is taken, as the scorer
+        with closing(open_scorer(config, self._assignment.reward_modules, self._stop.interrupt)) as scorer:
+            self._train_on(config, store, task, scorer)
+
+    def _train_on(self, config: RunConfig, store: CheckpointStore, task: Task, scorer: Scorer) -> None:
         connect(self._assignment)
         self._stop.install()  # Ray puts its own handler for SIGTERM
         set_up = SetUp(
             config,
             Path(self._assignment.cache_dir),
             store,
+            task=task,
+            scorer=scorer,
             reporter=self._reporter,
             stop=self._stop,
             run=self._assignment.run_name,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from contract.telemetry.events import Round, Sample
-from workers.data.arithmetic import Problem
+from workers.data.problem import Problem
 from workers.data.tokenizer import Tokenizer
 from workers.rollout.engine import Completion
 

@@ -10,9 +10,11 @@ from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
 from contract.telemetry.stages import Stage
 from workers.actors import ObjectStoreSync, RemoteEngines, RemoteTrainer, start_engines, start_trainer
+from workers.data.problem import Task
 from workers.data.tokenizer import load_tokenizer
 from workers.loop import Parts
 from workers.ray_calls import RayCalls
+from workers.rewards.scorer import Scorer
 from workers.set_up_report import SetUpReport
 from workers.starting_draft import StartingDraft
 from workers.stopping import StopWatch
@@ -35,18 +37,21 @@ class SetUp:
         cache_dir: Path,
         store: CheckpointStore,
         *,
+        task: Task,
+        scorer: Scorer,
         reporter: Reporter,
         stop: StopWatch,
         run: str,
     ) -> None:
         self._config, self._cache_dir, self._store = config, cache_dir, store
+        self._task, self._scorer = task, scorer
         self._report, self._stop = SetUpReport(reporter, stop), stop
         self._calls = RayCalls(stop.interrupt)
         self._trainer = RemoteTrainer(start_trainer(config, run), self._calls)
         self._engines = RemoteEngines(start_engines(config, run), self._calls)
         self._draft: StartingDraft | None = None
         if isinstance(config.drafter, TrainedDrafter):
-            self._draft = StartingDraft(config, cache_dir, self._trainer, self._engines, self._calls)
+            self._draft = StartingDraft(config, task, cache_dir, self._trainer, self._engines, self._calls)
 
     def run(self) -> tuple[Parts, RunProgress]:
         """Warm up and pretrain where no cached result and no checkpoint makes it unnecessary."""
@@ -106,6 +111,8 @@ class SetUp:
             trainer=self._trainer,
             sync=ObjectStoreSync(self._trainer, self._engines, has_draft=draft is not None),
             tokenizer=load_tokenizer(policy),
+            task=self._task,
+            scorer=self._scorer,
             reporter=self._report.reporter,
             checkpoints=self._store,
             check_stop=self._stop.check,

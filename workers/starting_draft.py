@@ -9,12 +9,13 @@ from typing import Any
 
 from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
+from contract.config.task import ArithmeticTask
 from contract.telemetry.stages import Stage
 from workers.actors import RemoteEngines, RemoteTrainer, share_out
 from workers.algo.sampling import Truncation
-from workers.data.arithmetic import ArithmeticProblems, Problem
 from workers.data.batch import to_training_batch
-from workers.data.draft_prompts import draft_problems
+from workers.data.draft_prompts import generic_problems
+from workers.data.problem import Problem, Task
 from workers.data.tokenizer import load_tokenizer
 from workers.model.config import ModelConfig
 from workers.model.hf_checkpoint import read_json
@@ -40,17 +41,25 @@ class StartingDraft:
     """Finds, makes and measures the draft of one configuration."""
 
     def __init__(
-        self, config: RunConfig, cache_dir: Path, trainer: RemoteTrainer, engines: RemoteEngines, calls: RayCalls
+        self,
+        config: RunConfig,
+        task: Task,
+        cache_dir: Path,
+        trainer: RemoteTrainer,
+        engines: RemoteEngines,
+        calls: RayCalls,
     ) -> None:
         assert isinstance(config.drafter, TrainedDrafter)
-        self._config, self._drafter, self._cache_dir = config, config.drafter, cache_dir
+        self._config, self._drafter, self._task, self._cache_dir = config, config.drafter, task, cache_dir
         self._trainer, self._engines, self._calls = trainer, engines, calls
 
     def folder(self, policy: Path, report: SetUpReport) -> Path:
         """Where the draft lies, trained now unless it is there already."""
         if self._drafter.path is not None:
             return Path(self._drafter.path)
-        folder = draft_pretraining_folder(self._cache_dir, _identity(policy), self._config, self._drafter)
+        folder = draft_pretraining_folder(
+            self._cache_dir, _identity(policy), self._config, self._drafter, task=self._task.identity
+        )
         if folder.is_dir():
             log.info("The starting draft comes from %s.", folder)
         else:
@@ -89,16 +98,22 @@ class StartingDraft:
         """Responses drawn by the starting policy without speculation, one for each prompt."""
         report.enter(Stage.DRAFT_PRETRAINING, 0.0)
         self._engines.build(self._config, policy, None)
-        recipe, rollout = self._drafter.pretraining, self._config.rollout
-        problems = draft_problems(
-            recipe.prompts,
-            self._config.task,
-            self._config.seed,
+        problems = self._problems(policy)
+        return Rollouts(self._respond(policy, problems, report), self._respond(policy, self._held_out(), None))
+
+    def _problems(self, policy: Path) -> Sequence[Problem]:
+        """Of the task or of other sizes, as drafter.pretraining.prompts says."""
+        recipe, config = self._drafter.pretraining, self._config
+        if recipe.prompts == "task":
+            return self._task.split("draft_pretraining").problems(0, recipe.num_rollouts)
+        assert isinstance(config.task, ArithmeticTask)
+        return generic_problems(
+            config.task,
+            config.seed,
             recipe.num_rollouts,
-            max_new_tokens=rollout.max_new_tokens,
+            max_new_tokens=config.rollout.max_new_tokens,
             max_positions=ModelConfig.from_hf_json(read_json(policy / "config.json")).max_position_embeddings,
         )
-        return Rollouts(self._respond(policy, problems, report), self._respond(policy, self._held_out(), None))
 
     def _respond(self, policy: Path, problems: Sequence[Problem], report: SetUpReport | None) -> TrainingBatch:
         prompts, count = _prompts(policy, problems), len(problems)
@@ -122,7 +137,7 @@ class StartingDraft:
         return self._engines.generate(prompts, 1, self._sampling("held_out", 0)).counters
 
     def _held_out(self) -> list[Problem]:
-        return ArithmeticProblems(self._config.task, self._config.seed, "validation").problems(0, NUM_HELD_OUT)
+        return self._task.split("validation").distinct(NUM_HELD_OUT)
 
     def _sampling(self, purpose: str, number: int) -> SamplingParams:
         rollout = self._config.rollout

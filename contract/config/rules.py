@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from contract.config.dataset import PROMPT_PLACE
 from contract.config.policy import SCRATCH_POSITIONS
 from contract.config.task import ArithmeticTask
 
@@ -76,9 +77,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "drafter.shape.hidden_size",
-        ("drafter.shape.num_attention_heads",),
-        lambda size, heads: size % (2 * heads) == 0,
-        lambda heads: f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
+        ("drafter.shape.num_attention_heads", "drafter.kind"),
+        lambda size, heads, kind: kind != "draft_model" or size % (2 * heads) == 0,
+        lambda heads, _: f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
     ),
     Rule(
         "drafter.shape.num_key_value_heads",
@@ -109,6 +110,45 @@ RULES: tuple[Rule, ...] = (
             f"must be at most {_room(*task):,}: a policy from scratch has {SCRATCH_POSITIONS:,} positions, the prompt's "
             "among them"
         ),
+    ),
+    Rule(
+        "policy.kind",
+        ("task.kind",),
+        lambda policy, task: policy != "scratch" or task == "arithmetic",
+        lambda task: (
+            f"must be checkpoint with task {task}: a policy from scratch knows the characters of arithmetic only, and "
+            "learns from its worked solutions"
+        ),
+    ),
+    Rule(
+        "drafter.pretraining.prompts",
+        ("task.kind",),
+        lambda prompts, task: prompts == "task" or task == "arithmetic",
+        lambda task: f"must be task with task {task}: generic prompts are sums of other sizes",
+    ),
+    Rule(
+        "task.train.prompt_template",
+        (),
+        lambda template: PROMPT_PLACE in template,
+        lambda: f"must contain {PROMPT_PLACE}, where the row's prompt goes",
+    ),
+    Rule(
+        "task.validation.prompt_template",
+        (),
+        lambda template: PROMPT_PLACE in template,
+        lambda: f"must contain {PROMPT_PLACE}, where the row's prompt goes",
+    ),
+    Rule(
+        "task.thinking",
+        ("task.chat_template",),
+        lambda thinking, template: thinking == "default" or template == "policy",
+        lambda _: "must be default with chat_template none, which has nothing to switch on or off",
+    ),
+    Rule(
+        "task.overlong.buffer_tokens",
+        ("rollout.max_new_tokens",),
+        lambda buffer, longest: buffer < longest,
+        lambda longest: f"must be less than rollout.max_new_tokens = {longest:,}",
     ),
     Rule(
         "samples.num_samples",

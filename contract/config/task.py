@@ -1,10 +1,12 @@
 """What the policy is trained on: prompts and the reward that verifies its answers."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contract.config.base import ConfigModel
+from contract.config.base import ConfigModel, Count
+from contract.config.dataset import HeldOutShare, SourceConfig, Text, ValidationSourceConfig
+from contract.config.reward import MathReward, OverlongConfig, RewardConfig, ZeroOverlong
 
 
 class ArithmeticTask(ConfigModel):
@@ -34,5 +36,31 @@ class ArithmeticTask(ConfigModel):
         return length
 
 
-# A union of one for now: `kind` is written in every stored configuration, so that further tasks need no migration.
-TaskConfig = ArithmeticTask
+class DatasetTask(ConfigModel):
+    """Prompts of a dataset, and a reward that scores the responses against its answers."""
+
+    kind: Literal["dataset"] = "dataset"
+    train: SourceConfig
+    """Prompts of the training. Equal rows count once; rows without prompt or answer are left out and counted."""
+    validation: ValidationSourceConfig = HeldOutShare()
+    """Prompts of the validation. One that is in a source of its own is left out of training."""
+    reward: RewardConfig = MathReward()
+    """What a response is worth."""
+    overlong: OverlongConfig = ZeroOverlong()
+    """What becomes of responses that are too long."""
+    max_prompt_tokens: Count = 1024
+    """Longer prompts, the chat template's tokens among them, are left out and counted."""
+    chat_template: Literal["policy", "none"] = "policy"
+    """policy: the template of the policy's tokenizer, up to where its answer begins. none: the prompt as it is, for
+    base models; several messages follow each other with an empty line in between."""
+    system_prompt: Text = ""
+    """Stands before the prompt where the row has no system message of its own."""
+    thinking: Literal["default", "on", "off"] = "default"
+    """The chat template's enable_thinking: on or off, or the template's own default."""
+
+    def longest_prompt(self) -> int:
+        """Tokens of the longest prompt."""
+        return self.max_prompt_tokens
+
+
+TaskConfig = Annotated[ArithmeticTask | DatasetTask, Field(discriminator="kind")]

@@ -33,7 +33,7 @@ def carried_over(
 
 
 def _variant(field: FieldInfo, kind: object) -> type[BaseModel] | None:
-    """The model of a part: the only one there is, or the one of that kind; without one, the default's."""
+    """The model of a part: the only one there is, or the one of that kind; without one, the default's if any."""
     options: list[type[BaseModel]] = [
         option
         for option in get_args(field.annotation) or (field.annotation,)
@@ -42,7 +42,7 @@ def _variant(field: FieldInfo, kind: object) -> type[BaseModel] | None:
     if len(options) == 1:
         return options[0]
     if kind is None:
-        return type(field.default)
+        return type(field.default) if isinstance(field.default, BaseModel) else None
     return next((option for option in options if option.model_fields["kind"].default == kind), None)
 
 

@@ -222,6 +222,8 @@ class WorkerAssignment(WireModel):
     """The resolved RunConfig."""
     config_sha256: str
     """Its digest, which the worker checks."""
+    reward_modules: list[str] = []
+    """Python modules that the cluster's registration allows reward functions from; each allows what lies below it."""
 
 
 ASSIGNMENT_VARIABLE = "FOREDECK_ASSIGNMENT"

@@ -39,25 +39,7 @@ class Metric:
 
 
 def _declare() -> Iterator[Metric]:
-    yield Metric("reward/train_mean", "1", "Mean reward of the step's responses.", "mean", "reward")
-    yield Metric("reward/train_std", "1", "Standard deviation of the step's rewards.", "mean", "reward")
-    yield Metric(
-        "reward/uninformative_group_fraction",
-        "1",
-        "Share of prompts whose responses all got the same reward and so teach nothing.",
-        "mean",
-        "reward",
-    )
-    yield from _declare_data()
-    yield Metric("validation/accuracy_fraction", "1", "Mean reward on the held-out prompts.", "mean", "reward")
-    yield Metric(
-        "validation/response_length_mean_tokens",
-        "tokens",
-        "Mean length of held-out responses.",
-        "mean",
-        "engine",
-    )
-
+    yield from _declare_rewards()
     yield Metric(
         "rollout/acceptance_length_tokens",
         "tokens",
@@ -260,8 +242,25 @@ def _declare() -> Iterator[Metric]:
     yield from _held_out()
 
 
-def _declare_data() -> Iterator[Metric]:
+def _declare_rewards() -> Iterator[Metric]:
     """See docs/operations/data_and_rewards.md."""
+    yield Metric("reward/train_mean", "1", "Mean reward of the step's responses.", "mean", "reward")
+    yield Metric("reward/train_std", "1", "Standard deviation of the step's rewards.", "mean", "reward")
+    yield Metric(
+        "reward/uninformative_group_fraction",
+        "1",
+        "Share of prompts whose responses all got the same reward and so teach nothing.",
+        "mean",
+        "reward",
+    )
+    yield Metric("validation/accuracy_fraction", "1", "Mean reward on the held-out prompts.", "mean", "reward")
+    yield Metric(
+        "validation/response_length_mean_tokens",
+        "tokens",
+        "Mean length of held-out responses.",
+        "mean",
+        "engine",
+    )
     for split in ("train", "validation"):
         yield Metric(f"data/num_{split}_prompts", "1", f"Prompts of the dataset for {split}.", "last", "loop")
     for reason, means in (

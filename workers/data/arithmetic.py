@@ -2,12 +2,12 @@
 
 import hashlib
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from contract.config.task import ArithmeticTask
-
-Split = Literal["warm_up", "draft_pretraining", "train", "validation"]
+from workers.data.problem import Problem, Split
 
 _FILLERS = ("so ", "then ", "now ", "next ")
 _SMALLEST_TERM = 10
@@ -18,20 +18,32 @@ _MAX_TRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One prompt and what is known about it."""
+class WorkedProblem(Problem):
+    """A prompt such as `12+34+56+78=`, its sum, and how it is worked out."""
 
-    prompt: str
-    """`12+34+56+78=`"""
     solution: str
     """One worked solution, up to and including `#` and the answer."""
-    answer: int
+
+
+class ArithmeticData:
+    """The problems of an arithmetic task, which no file holds."""
+
+    metrics: Mapping[str, float] = {}
+
+    def __init__(self, task: ArithmeticTask, seed: int) -> None:
+        self._task, self._seed = task, seed
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return self._task.model_dump(mode="json")
+
+    def split(self, split: Split) -> "ArithmeticProblems":
+        return ArithmeticProblems(self._task, self._seed, split)
 
 
 class ArithmeticProblems:
-    """An endless sequence of problems with random access: problem(i) depends on the seed, the split and i alone.
+    """Problems by position: problem(i) depends on the seed, the split and i alone.
 
-    A position in it is a plain number, so a resumed run goes on with the very prompts that would have followed.
     Every possible prompt belongs either to validation or to all other splits, decided by a hash of its text.
     """
 
@@ -40,22 +52,26 @@ class ArithmeticProblems:
         self._seed = seed
         self._split = split
 
-    def problem(self, index: int) -> Problem:
+    def problem(self, index: int) -> WorkedProblem:
         """The problem at a position from 0. Raises ValueError where the task has no prompt of this split."""
         rng = random.Random(f"{self._seed}/{self._split}/{index}")  # noqa: S311 (no secret)
         for _ in range(_MAX_TRIES):
             terms = [rng.randint(_SMALLEST_TERM, self._task.max_term) for _ in range(self._task.num_terms)]
             prompt = "+".join(map(str, terms)) + "="
             if is_held_out(prompt) == (self._split == "validation"):
-                return Problem(prompt, _solve(terms, rng), sum(terms))
+                return WorkedProblem(prompt, sum(terms), _solve(terms, rng))
         raise ValueError(
             f"none of {_MAX_TRIES} prompts drawn with task.num_terms = {self._task.num_terms} and task.max_term = "
             f"{self._task.max_term} belongs to {self._split}: make one of them larger"
         )
 
-    def problems(self, start: int, count: int) -> list[Problem]:
+    def problems(self, start: int, count: int) -> list[WorkedProblem]:
         """The problems at positions start to start + count - 1."""
         return [self.problem(index) for index in range(start, start + count)]
+
+    def distinct(self, count: int) -> list[WorkedProblem]:
+        """The first problems; one may come again where the task has few."""
+        return self.problems(0, count)
 
 
 def is_held_out(prompt: str) -> bool:

@@ -1,30 +1,20 @@
-"""The prompts whose responses a draft is trained on before the first step."""
-
-from typing import Literal
+"""Prompts that are not the task's, for a draft as one that was trained elsewhere."""
 
 from contract.config.task import ArithmeticTask
-from workers.data.arithmetic import ArithmeticProblems, Problem
+from workers.data.arithmetic import ArithmeticProblems, WorkedProblem
 
 _NUM_TERMS = range(2, 9)
 _MAX_TERMS = (19, 99, 999, 9999)
 
 
-def draft_problems(
-    prompts: Literal["task", "generic"],
-    task: ArithmeticTask,
-    seed: int,
-    count: int,
-    *,
-    max_new_tokens: int,
-    max_positions: int,
-) -> list[Problem]:
-    """Problems of the task (in-domain) or of other sizes in turn (generic), as drafter.pretraining.prompts says.
+def generic_problems(
+    task: ArithmeticTask, seed: int, count: int, *, max_new_tokens: int, max_positions: int
+) -> list[WorkedProblem]:
+    """Sums of other sizes than the task's, in turn.
 
     max_positions: the policy's, prompt and response together. Raises ValueError where no other size fits.
     """
-    tasks = [task]
-    if prompts == "generic":
-        tasks = other_sizes(task, max_new_tokens=max_new_tokens, max_positions=max_positions)
+    tasks = other_sizes(task, max_new_tokens=max_new_tokens, max_positions=max_positions)
     sources = [ArithmeticProblems(of, seed, "draft_pretraining") for of in tasks]
     return [sources[index % len(sources)].problem(index // len(sources)) for index in range(count)]
 

@@ -35,12 +35,17 @@ HELD_OUT_FILE = "held_out.json"
 length, which the driver fills in."""
 
 
-def draft_pretraining_folder(cache_dir: Path, policy: str, config: RunConfig, drafter: TrainedDrafter) -> Path:
-    """Where the pretrained draft lies or would lie. policy: what the starting policy is, its folder's name."""
+def draft_pretraining_folder(
+    cache_dir: Path, policy: str, config: RunConfig, drafter: TrainedDrafter, *, task: Mapping[str, Any]
+) -> Path:
+    """Where the pretrained draft lies or would lie.
+
+    policy: what the starting policy is, its folder's name. task: what decides the prompts.
+    """
     inputs = {
         "recipe": _RECIPE,
         "policy": policy,
-        "task": config.task.model_dump(mode="json"),
+        "task": task,
         "drafter": drafter.model_dump(mode="json", exclude={"draft_length", "draft_length_control", "path", "online"}),
         "rollout": config.rollout.model_dump(mode="json"),
         "precision": config.trainer.precision,

@@ -1,5 +1,6 @@
 """The loop with a real engine and a real trainer in this process, both tiny."""
 
+import json
 import uuid
 
 import pytest
@@ -8,10 +9,14 @@ from contract.config import RunConfig
 from contract.telemetry.alarms import AlarmName
 from contract.telemetry.events import Event
 from contract.telemetry.stages import Stage
+from workers.data.open_task import open_task
 from workers.data.tokenizer import character_tokenizer
 from workers.loop import GrpoLoop, Parts
 from workers.model.eagle3 import Eagle3Head, EagleConfig
+from workers.model.hf_checkpoint import save_policy
 from workers.model.qwen3 import Qwen3Policy
+from workers.rewards.local import LocalScorer
+from workers.rewards.open_scorer import open_scorer
 from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.torch_engine import TorchRolloutEngine
 from workers.telemetry.reporter import Reporter
@@ -53,19 +58,20 @@ class _DirectSync:
         self._trainer, self._engine = trainer, engine
 
     def sync(self):
-        self._engine.update_policy(self._trainer.export_policy())
-        if (draft := self._trainer.export_draft()) is not None:
-            self._engine.update_draft(draft)
+        parts = ("policy", "draft") if self._engine.drafting is not None else ("policy",)
+        for part in parts:
+            self._engine.update_weights(part, self._trainer.export_weights(part))
+        return {"weight_sync/num_buckets": float(len(parts))}
 
 
 class _Run:
     """One run in a folder; started again, it goes on from its checkpoint."""
 
-    def __init__(self, folder, attempt=1, check_stop=lambda: None, **changes):
+    def __init__(self, folder, attempt=1, check_stop=lambda: None, scorer=None, **changes):
         self.config = RunConfig.model_validate(CONFIG | changes)
         self.spool = Spool(folder / str(attempt), uuid.uuid4(), attempt, "driver/0")
         self.store = CheckpointStore(folder / "checkpoints", 2)
-        shape = model_config(self.config.policy, character_tokenizer())
+        shape = model_config(SHAPE, character_tokenizer())
         policy, head = Qwen3Policy(shape), None
         policy.initialize(5)
         if self.config.drafter.kind == "eagle3":
@@ -87,7 +93,8 @@ class _Run:
             trainer.load(found[0])
             self.progress = found[1]
         sync, reporter = _DirectSync(trainer, engine), Reporter(self.spool)
-        parts = Parts(engine, trainer, sync, character_tokenizer(), reporter, self.store, check_stop)
+        task, scorer = open_task(self.config), scorer or open_scorer(self.config, [], check_stop)
+        parts = Parts(engine, trainer, sync, character_tokenizer(), task, scorer, reporter, self.store, check_stop)
         self.loop = GrpoLoop(self.config, parts)
 
     def run(self):
@@ -106,7 +113,23 @@ class _Run:
         return {key: value for key, value in self.metrics().items() if not _is_timed(key[1])}
 
 
+SHAPE = RunConfig.model_validate(CONFIG).policy
 CONFIG_ONLINE = RunConfig.model_validate(CONFIG).drafter.online
+
+
+def on_dataset(folder, num_rows=10, **task):
+    """The changes by which a run has rows of a file, next to a policy that has a folder as checkpoints do."""
+    policy = Qwen3Policy(model_config(SHAPE, character_tokenizer()))
+    save_policy(policy, folder / "policy")
+    character_tokenizer().save(folder / "policy")
+    rows = [{"prompt": f"{a}+1=", "answer": a + 1} for a in range(num_rows)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"prompt": "0+2="}, rows[0]]))
+    source = {"kind": "jsonl", "path": str(folder / "rows.jsonl")}
+    task = {"kind": "dataset", "chat_template": "none", "reward": {"kind": "exact", "mark": "#"}} | task
+    return {
+        "task": task | {"train": source},
+        "policy": {"kind": "checkpoint", "path": str(folder / "policy")},
+    }
 
 
 def _is_timed(name):
@@ -215,8 +238,9 @@ def test_weights_that_miss_their_sync_raise_an_alarm_at_the_next_step(start, tmp
     sync = _DirectSync.sync
     monkeypatch.setattr(_DirectSync, "sync", lambda self: None if synced else synced.append(sync(self)))
     # A policy as untrained as this one gets no reward, and without any would not move.
-    monkeypatch.setattr("workers.loop.completion_reward", lambda completion, *_: float(completion.token_ids[0] % 2))
-    run = start(tmp_path, validation={"interval_steps": 0})
+    scorer = LocalScorer(lambda text, _: float(text[:1] < "a"))
+    changes = on_dataset(tmp_path, overlong={"kind": "scored"})
+    run = start(tmp_path, scorer=scorer, validation={"interval_steps": 0}, **changes)
     run.run()
     alarms = [alarm for alarm in run.bodies("alarm") if alarm.name is AlarmName.LOGPROB_MISMATCH]
     assert [(alarm.step, alarm.is_raised) for alarm in alarms] == [(2, True)]
@@ -303,3 +327,57 @@ def test_the_log_tells_of_steps_validations_and_checkpoints(start, tmp_path, cap
             run.metrics()[step, name] for name in ("reward/train_mean", "rollout/acceptance_length_tokens")
         )
         assert f"reward {reward:.3f}, acceptance length {length:.2f}" in line
+
+
+def test_a_dataset_is_drawn_from_epoch_after_epoch_and_what_was_left_out_is_told(start, tmp_path):
+    run = start(tmp_path, validation=CONFIG["validation"], **on_dataset(tmp_path, num_rows=5))
+    run.run()
+    metrics = run.metrics()
+    counts = {name: value for (step, name), value in metrics.items() if name.startswith("data/") and step == 0}
+    assert counts == {
+        "data/num_train_prompts": 4,
+        "data/num_validation_prompts": 1,
+        "data/num_rows_without_answer": 1,
+        "data/num_rows_duplicate": 1,
+        "data/num_rows_without_prompt": 0,
+        "data/num_rows_in_validation": 0,
+        "data/num_rows_too_long": 0,
+    }
+    assert metrics[3, "reward/train_mean"] == 0  # an untrained policy
+    assert not any("failures" in name for _, name in metrics)  # texts are compared, which cannot fail
+    prompts = [sample.prompt for body in run.bodies("samples") for sample in body.samples]
+    assert set(prompts) <= {f"{a}+1=" for a in range(5)}
+
+
+def test_a_resumed_run_goes_on_with_the_datasets_very_next_prompts(start, tmp_path):
+    class Killed(Exception):
+        pass
+
+    def kill():
+        if len(stages) > 21:
+            raise Killed
+        stages.append(1)
+
+    stages, grpo = [], CONFIG["grpo"] | {"num_steps": 4}
+    shared = {"checkpoint": {"interval_steps": 1}, "samples": {"interval_steps": 1, "num_samples": 2}, "grpo": grpo}
+    changes = on_dataset(tmp_path) | shared | {"probe": {"interval_steps": 0}, "validation": {"interval_steps": 0}}
+    whole = start(tmp_path / "whole", **changes)
+    whole.run()
+    first = start(tmp_path / "cut", check_stop=kill, **changes)
+    with pytest.raises(Killed):
+        first.run()
+    second = start(tmp_path / "cut", attempt=2, **changes)
+    assert 0 < second.progress.step < 4
+    second.run()
+    drawn = [_drawn(run, second.progress.step) for run in (whole, second)]
+    assert drawn[0] == drawn[1]
+    assert len(drawn[0]) == 4 - second.progress.step
+
+
+def _drawn(run, after_step):
+    """Stored prompts and responses by step."""
+    return {
+        body.step: [(sample.prompt, sample.response) for sample in body.samples]
+        for body in run.bodies("samples")
+        if body.step > after_step
+    }

@@ -1,4 +1,4 @@
-from workers.data.arithmetic import Problem
+from workers.data.problem import Problem
 from workers.data.tokenizer import character_tokenizer
 from workers.rollout.engine import Completion, RoundRecord
 from workers.samples import sampled_rows, to_sample
@@ -17,7 +17,7 @@ def test_a_completion_becomes_text_and_rounds():
         RoundRecord([tokenizer.eos_id, 5], 1, None, [-0.1, -0.2], [-0.3, -0.4]),
     ]
     completion = Completion(0, ids, [-0.1] * 4, is_truncated=False, rounds=rounds)
-    sample = to_sample(completion, Problem("12+34=", "", 46), tokenizer, reward=1.0, advantage=0.5)
+    sample = to_sample(completion, Problem("12+34=", 46), tokenizer, reward=1.0, advantage=0.5)
     assert (sample.prompt, sample.response, sample.reward, sample.advantage) == ("12+34=", "#46", 1.0, 0.5)
     assert sample.vocabulary == {1: "<eos>", 5: "3", 6: "4", 8: "6", ids[0]: "#"}
     emitted = [r.drafted[: r.num_accepted] + ([r.emitted] if r.emitted is not None else []) for r in sample.rounds]

@@ -7,6 +7,7 @@ import pytest
 from contract.config import RunConfig
 from contract.config.drafter import MtpDrafter
 from contract.telemetry.metrics import METRICS
+from workers.data.open_task import open_task
 from workers.data.tokenizer import character_tokenizer
 from workers.rollout.engine import RolloutResult, SpeculationCounters
 from workers.starting_draft import NUM_HELD_OUT, StartingDraft, held_out_metrics
@@ -65,7 +66,7 @@ def folder(tmp_path):
 def measure(folder, engines, **drafter):
     config = RunConfig(drafter=MtpDrafter(draft_length_control="measured", **drafter))
     report = _Report()
-    StartingDraft(config, folder, None, engines, None).measure(folder, folder, report)
+    StartingDraft(config, open_task(config), folder, None, engines, None).measure(folder, folder, report)
     return report.said
 
 

@@ -9,7 +9,12 @@ from pydantic import BaseModel
 from contract.config import RunConfig
 from contract.config.variants import carried_over
 
-REQUIRED = {"path": "/models/a"}
+REQUIRED = {
+    "path": "/models/a",
+    "name": "me/sums",
+    "function": "module:function",
+    "train": {"kind": "jsonl", "path": "/data/a.jsonl"},
+}
 """Values of the keys without a default."""
 Path = tuple[tuple[str, str | None], ...]
 """Keys down to a part, each with its kind on the way where it has one."""

@@ -1,22 +1,14 @@
 import pytest
 
 from contract.config.task import ArithmeticTask
-from workers.data.arithmetic import ArithmeticProblems, is_held_out
-from workers.data.draft_prompts import draft_problems, other_sizes
+from workers.data.arithmetic import is_held_out
+from workers.data.draft_prompts import generic_problems, other_sizes
 
 TASK = ArithmeticTask(num_terms=4, max_term=99)
 
 
-def problems(prompts, count=40, max_new_tokens=128, max_positions=2048, task=TASK):
-    return draft_problems(prompts, task, 7, count, max_new_tokens=max_new_tokens, max_positions=max_positions)
-
-
-def test_in_domain_prompts_are_the_tasks():
-    assert problems("task") == ArithmeticProblems(TASK, 7, "draft_pretraining").problems(0, 40)
-
-
 def test_generic_prompts_have_other_counts_and_sizes_of_numbers():
-    generic = problems("generic")
+    generic = generic_problems(TASK, 7, 40, max_new_tokens=128, max_positions=2048)
     assert len({problem.prompt for problem in generic}) == 40
     for problem in generic:
         assert problem.prompt.count("+") != 3
@@ -46,4 +38,4 @@ def test_where_no_other_size_fits_the_field_and_the_mend_are_named():
     with pytest.raises(
         ValueError, match=r"prompts = generic: .*\.max_new_tokens = 20: raise it, or choose prompts = task"
     ):
-        problems("generic", max_new_tokens=20)
+        generic_problems(TASK, 7, 40, max_new_tokens=20, max_positions=2048)

@@ -10,6 +10,7 @@ from contract.config.task import ArithmeticTask
 from contract.config.trainer import TorchTrainer
 from contract.telemetry.metrics import METRICS
 from workers.data.batch import select_rows
+from workers.data.open_task import open_task
 from workers.model.draft_checkpoint import load_draft
 from workers.train import draft_pretraining
 from workers.train.draft_pretraining import (
@@ -96,7 +97,7 @@ def test_a_draft_model_has_the_configured_shape_and_the_policys_vocabulary(make_
 
 def folder(tmp_path, policy="p", **changes):
     config = CONFIG.model_copy(update=changes)
-    return draft_pretraining_folder(tmp_path, policy, config, config.drafter)
+    return draft_pretraining_folder(tmp_path, policy, config, config.drafter, task=open_task(config).identity)
 
 
 @pytest.mark.parametrize(
