@@ -4,6 +4,7 @@ Expected is what the engine itself says of every string that it draws without sp
 policy than float32. Levels are fixed beforehand.
 """
 
+import dataclasses
 import math
 from collections import Counter
 
@@ -11,9 +12,11 @@ import pytest
 import torch
 from scipy import stats
 
+from contract.config.drafter import DraftModelDrafter as DraftModelConfig
 from contract.config.drafter import Eagle3Drafter as Eagle3Config
 from contract.config.drafter import MtpDrafter as MtpDrafterConfig
 from workers.model.config import ModelConfig
+from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
@@ -28,7 +31,7 @@ NUM_SAMPLES = 20_000
 MAX_NEW_TOKENS = 3
 
 
-@pytest.fixture(scope="module", params=[Eagle3Head, MtpModule])
+@pytest.fixture(scope="module", params=[Eagle3Head, MtpModule, DraftModel])
 def engine(request):
     config = ModelConfig(
         vocab_size=16,
@@ -45,19 +48,29 @@ def engine(request):
     with torch.no_grad():
         policy.lm_head.weight.mul_(3)
         policy.model.embed_tokens.weight.mul_(20)
-    draft = Eagle3Head(EagleConfig(config)) if request.param is Eagle3Head else MtpModule(MtpConfig(config))
+    settings, draft = {
+        Eagle3Head: lambda: (Eagle3Config, Eagle3Head(EagleConfig(config))),
+        MtpModule: lambda: (MtpDrafterConfig, MtpModule(MtpConfig(config))),
+        DraftModel: lambda: (DraftModelConfig, DraftModel(dataclasses.replace(config, num_hidden_layers=1))),
+    }[request.param]()
     draft.initialize(policy, 2)
-    settings = (Eagle3Config if request.param is Eagle3Head else MtpDrafterConfig)(
-        draft_length=2, draft_length_control="fixed"
-    )
-    engine = TorchRolloutEngine(config, 0, 512, "bfloat16", trained_drafting(settings, draft))
+    if request.param is DraftModel:
+        # Its first distributions are nearly even; the policy's embedding and head make it agree now and then.
+        draft.language_model.model.embed_tokens.weight.data.copy_(policy.model.embed_tokens.weight)
+        draft.language_model.lm_head.weight.data.copy_(policy.lm_head.weight)
+    drafting = trained_drafting(settings(draft_length=2, draft_length_control="fixed"), draft)
+    engine = TorchRolloutEngine(config, 0, 512, "bfloat16", drafting, torch.device("cpu"))
     engine.update_policy(policy.state_dict())
     engine.update_draft(draft.export(policy))
     assert isinstance(engine._policy_or_raise().operations, NativeOperations)
     return engine
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize(
+    ("engine", "temperature"),
+    [(Eagle3Head, 1.0), (Eagle3Head, 0.7), (MtpModule, 1.0), (MtpModule, 0.7), (DraftModel, 0.7)],
+    indirect=["engine"],
+)
 def test_speculative_samples_follow_the_engine_without_speculation(engine, temperature):
     params = SamplingParams(temperature, MAX_NEW_TOKENS, 5)
     plain = engine.generate([PROMPT], NUM_SAMPLES, params, speculate=False).completions
@@ -89,6 +102,7 @@ def test_greedy_output_is_that_without_speculation(engine):
     assert same >= 0.9 * len(prompts)
 
 
+@pytest.mark.parametrize("engine", [Eagle3Head, MtpModule], indirect=True)
 def test_a_draft_in_one_call_is_that_step_by_step(engine, monkeypatch):
     """Greedily, so that only rounding can tell them apart: the one call keeps what a step hands on in float32."""
     at_once, by_steps = [], []
