@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -104,7 +104,8 @@ def from_validation(error: ValidationError, body: object, prefix: str) -> list[P
 def pointer(location: Iterable[str | int], body: object) -> str:
     """JSON pointer of a pydantic location, without the union tags that pydantic puts into it."""
     parts, here = [], body
-    for part, following in pairwise([*location, None]):
+    places = list(location)
+    for part, following in zip_longest(places, places[1:]):
         if isinstance(here, dict) and part not in here and _is_tag(here, part, following):
             continue
         parts.append(str(part).replace("~", "~0").replace("/", "~1"))
