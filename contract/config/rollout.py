@@ -51,6 +51,9 @@ class VllmRollout(_Rollout):
     kind: Literal["vllm"] = "vllm"
     tensor_parallel_size: Count = 1
     """GPUs that one engine's weights are cut over."""
+    max_sequence_tokens: Count | None = None
+    """Longest prompt and response together; what the policy's positions allow where not given. Memory for one such
+    sequence must be there."""
     gpu_memory_fraction: float = Field(0.6, gt=0, lt=1)
     """Share of each GPU's memory for the engine's weights and KV cache. Colocated, the trainer has the rest."""
     kv_cache_gib: PositiveFloat = 1.0

@@ -1,0 +1,99 @@
+"""The controller of draft lengths for a vLLM engine: what rounds take is measured before it can choose."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from workers.algo.draft_length import CostTable, DraftLengthController
+from workers.rollout.draft_lengths import FixedDraftLength, lengthened, measured_numbers
+from workers.rollout.engine import SamplingParams
+from workers.rollout.vllm.sampling import vllm_params
+
+_NUM_REPEATS = 3
+_STEPS_OF_EACH = 3
+"""The first drafts so many tokens and verifies what was drafted before, the second pays for the change."""
+
+
+class Measurable(Protocol):
+    """What of an engine is needed here."""
+
+    shape: Any
+
+    def add(self, prompts: Sequence[list[int]], vllm_sampling_params: Any) -> None: ...
+    def step(self) -> list[Any]: ...
+    def abort(self, num_requests: int) -> None: ...
+    def _begin(self, seed: int, lengths: Any, is_speculating: bool, recorded: Any, evident: Any) -> None: ...
+    def _finish(self, remember: bool) -> Any: ...
+
+
+class StepTimes(FixedDraftLength):
+    """One length at a time, given from outside; keeps the last step's time."""
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__(max_length)
+        self.length = max_length
+        self.last: tuple[int, int, float] | None = None
+        """(number of sequences, draft length, seconds) of the last step of rounds only."""
+
+    def choose(self, num_sequences: int) -> int:
+        return self.length
+
+    choose_lookup = choose
+
+    def observe(  # type: ignore[override]
+        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
+    ) -> None:
+        self.last = (num_sequences, draft_length, seconds)
+
+
+def measured_controller(
+    engine: Measurable, prompts: Sequence[Sequence[int]], params: SamplingParams
+) -> DraftLengthController:
+    """A controller that knows what rounds take on the present weights and these prompts.
+
+    Of looked-up drafts nothing says beforehand how long they will be, so only rounds without one are measured; the
+    others' costs follow from the rounds that run.
+    """
+    shape = engine.shape
+    longest = shape.draft_length
+    lengths = [0] if shape.is_lookup else sorted({0, 1, (longest + 1) // 2, longest})
+    costs: list[tuple[int, int, float]] = []
+    for number in measured_numbers(shape.max_batch_size):
+        times: dict[int, list[float]] = {}
+        for _ in range(_NUM_REPEATS):
+            for length, seconds in _measure(engine, number, lengths, prompts, params):
+                times.setdefault(length, []).append(seconds)
+        costs += [(number, length, statistics.median(measured)) for length, measured in times.items()]
+    return DraftLengthController(longest, CostTable(costs, longest))
+
+
+def _measure(
+    engine: Measurable, number: int, lengths: Sequence[int], prompts: Sequence[Sequence[int]], params: SamplingParams
+) -> list[tuple[int, float]]:
+    """(draft length, seconds of a round) on so many sequences in the middle of their responses, as far as they go."""
+    num_new = 2 + _STEPS_OF_EACH * sum(length + 1 for length in lengths) + engine.shape.draft_length
+    room = max(1, engine.shape.max_sequence_tokens - num_new)
+    some = [lengthened(prompts[i % len(prompts)], params.max_new_tokens // 2)[:room] for i in range(number)]
+    num_new = min(num_new, engine.shape.max_sequence_tokens - max(map(len, some)))
+    times = StepTimes(max(engine.shape.draft_length, 1))
+    times.length = lengths[-1]
+    engine._begin(params.seed, times, True, (), ())
+    endless = vllm_params(replace(params, max_new_tokens=num_new), frozenset())
+    engine.add(some, endless)
+    measured = []
+    try:
+        while times.last is None or times.last[:1] != (number,):
+            if engine.step():
+                return measured
+        for length in reversed(lengths):
+            times.length = length
+            for _ in range(_STEPS_OF_EACH):
+                if engine.step():
+                    return measured
+            if times.last[:2] == (number, length):
+                measured.append((length, times.last[2]))
+    finally:
+        engine.abort(number)
+        engine._finish(False)
+    return measured

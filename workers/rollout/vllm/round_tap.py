@@ -1,0 +1,141 @@
+"""Hears of every step of vLLM's scheduler and chooses how many tokens the next one drafts.
+
+The scheduler asks for the draft length when it plans a step; that step verifies what the step before drafted, and
+drafts so many tokens itself. What a step takes therefore counts for a draft length only where both are the same.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength
+from workers.rollout.statistics import RoundStatistics, at_positions
+from workers.rollout.vllm.verification_log import added_name
+
+
+@dataclass(slots=True)
+class PlayedRound:
+    """A round of one request in which something was drafted."""
+
+    start: int
+    """Response tokens before it."""
+    drafted: list[int]
+    num_accepted: int
+    """Of the drafted tokens, those behind the response's end included."""
+    num_kept: int
+    """Tokens that became part of the response."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """What one step did."""
+
+    num_sequences: int = 0
+    is_pure: bool = True
+    """Nothing but rounds: no prompt was read in it."""
+    chosen: int = 0
+    num_drafted: list[int] = field(default_factory=list)
+    num_accepted: list[int] = field(default_factory=list)
+    num_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Load:
+    """How busy the engine was, over the steps of one call."""
+
+    num_steps: int = 0
+    kv_cache_sum: float = 0.0
+    kv_cache_max: float = 0.0
+    running_sum: int = 0
+    waiting_sum: int = 0
+
+    def observe(self, scheduler: Any) -> None:
+        use = float(scheduler.kv_cache_manager.usage)
+        self.num_steps += 1
+        self.kv_cache_sum += use
+        self.kv_cache_max = max(self.kv_cache_max, use)
+        self.running_sum += len(scheduler.running)
+        self.waiting_sum += len(scheduler.waiting)
+
+    def metrics(self) -> dict[str, float]:
+        """Means over steps and the largest use; empty before the first step."""
+        if not self.num_steps:
+            return {}
+        return {
+            "engine/kv_cache_use_fraction": self.kv_cache_sum / self.num_steps,
+            "engine/kv_cache_use_max_fraction": self.kv_cache_max,
+            "engine/num_running_requests": self.running_sum / self.num_steps,
+            "engine/num_waiting_requests": self.waiting_sum / self.num_steps,
+        }
+
+
+class RoundTap:
+    """One scheduler's; made once, begun anew for each call."""
+
+    def __init__(self, scheduler: Any, *, is_lookup: bool) -> None:
+        """is_lookup: whether only a lookup tells if there is a draft."""
+        self._scheduler, self._is_lookup = scheduler, is_lookup
+        self._update = scheduler.update_from_output
+        scheduler.update_from_output = self._update_from_output
+        if scheduler.num_spec_tokens:
+            scheduler.dynamic_sd_lookup = self
+        self.begin(FixedDraftLength(0))
+
+    def begin(self, lengths: DraftLengths) -> None:
+        """Forget the call before; lengths decides draft lengths and is told of rounds."""
+        self._lengths = lengths
+        self._step: _Step | None = None
+        self._chosen = 0
+        self._num_tokens: dict[str, int] = {}
+        self.rounds: dict[str, list[PlayedRound]] = {}
+        """By the name that a request was added with."""
+        self.statistics = RoundStatistics()
+        self.load = Load()
+
+    def __getitem__(self, num_sequences: int) -> int:
+        """What the scheduler takes for its table of draft lengths by batch size."""
+        lengths = self._lengths
+        self._chosen = lengths.choose_lookup(num_sequences) if self._is_lookup else lengths.choose(num_sequences)
+        return self._chosen
+
+    def end_step(self, seconds: float) -> None:
+        """The step's wall time; tells what decides draft lengths."""
+        step, self._step = self._step, None
+        if step is None or not step.is_pure or not step.num_sequences:
+            return
+        drafted = max(step.num_drafted, default=0)
+        predicted_s = self._lengths.predicted_s(step.num_sequences, drafted)
+        self.statistics.time(step.num_sequences, drafted, seconds, predicted_s)
+        is_steady = self._is_lookup or step.chosen == drafted
+        tried, accepted = (at_positions(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
+        observed_s = seconds if is_steady or not predicted_s else predicted_s
+        self._lengths.observe(step.num_sequences, drafted, tried, accepted, observed_s)
+        if self._is_lookup and step.chosen:
+            self._lengths.observe_lookup(step.num_sequences, step.num_tokens, seconds)
+
+    def _update_from_output(self, planned: Any, output: Any) -> Any:
+        sampled = dict(zip(output.req_ids, output.sampled_token_ids or [], strict=False))
+        results = self._update(planned, output)
+        kept = {one.request_id: len(one.new_token_ids) for part in results.values() for one in part.outputs}
+        self._step = _Step(len(planned.num_scheduled_tokens), chosen=self._chosen)
+        started = set(planned.scheduled_cached_reqs.req_ids)
+        for request, num_scheduled in planned.num_scheduled_tokens.items():
+            drafted = planned.scheduled_spec_decode_tokens.get(request, [])
+            if num_scheduled != 1 + len(drafted) or request not in started:
+                self._step.is_pure = False
+            self._play(added_name(request), drafted, len(sampled.get(request, ())), kept.get(request, 0))
+        self.load.observe(self._scheduler)
+        return results
+
+    def _play(self, name: str, drafted: list[int], num_sampled: int, num_kept: int) -> None:
+        """One request's part of a step."""
+        assert self._step is not None
+        start = self._num_tokens.get(name, 0)
+        self._num_tokens[name] = start + num_kept
+        self._step.num_tokens += num_kept
+        if not drafted or not num_sampled:
+            return
+        accepted = num_sampled - 1
+        self.rounds.setdefault(name, []).append(PlayedRound(start, list(drafted), accepted, num_kept))
+        self.statistics.count([len(drafted)], [min(accepted, num_kept)])
+        self._step.num_drafted.append(len(drafted))
+        self._step.num_accepted.append(accepted)
