@@ -9,10 +9,13 @@ from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
 from contract.telemetry.stages import Stage
-from workers.actors import ObjectStoreSync, RemoteEngines, RemoteTrainer, start_engines, start_trainer
 from workers.data.problem import Task
 from workers.data.tokenizer import load_tokenizer
 from workers.loop import Parts
+from workers.placement.engines import RemoteEngines
+from workers.placement.processes import Processes
+from workers.placement.trainers import RemoteTrainer
+from workers.placement.weight_transfer import WeightTransfer
 from workers.ray_calls import RayCalls
 from workers.rewards.scorer import Scorer
 from workers.set_up_report import SetUpReport
@@ -47,8 +50,9 @@ class SetUp:
         self._task, self._scorer = task, scorer
         self._report, self._stop = SetUpReport(reporter, stop), stop
         self._calls = RayCalls(stop.interrupt)
-        self._trainer = RemoteTrainer(start_trainer(config, run), self._calls)
-        self._engines = RemoteEngines(start_engines(config, run), self._calls)
+        self._processes = Processes(config, run)
+        self._trainer = RemoteTrainer(self._processes.trainers, self._calls)
+        self._engines = RemoteEngines(self._processes.engines, self._calls, config.rollout.max_batch_size)
         self._draft: StartingDraft | None = None
         if isinstance(config.drafter, TrainedDrafter):
             self._draft = StartingDraft(config, task, cache_dir, self._trainer, self._engines, self._calls)
@@ -85,7 +89,7 @@ class SetUp:
         return kept
 
     def _wait_for_processes(self) -> None:
-        """Until the cluster has room for every actor; says so where that takes long, and ends where it need not be."""
+        """Until the cluster has room for all of them; says so where that takes long, and ends where it need not be."""
         begun, said = time.monotonic(), False
 
         def interrupt() -> None:
@@ -93,23 +97,28 @@ class SetUp:
             self._stop.check()
             if not said and time.monotonic() - begun > _PATIENCE_S:
                 said = True
-                log.warning("Still waiting for the cluster to start the run's processes; other runs may hold its CPUs.")
+                log.warning("Still waiting for the cluster to start the run's processes; other runs may hold it.")
 
-        calls = RayCalls(interrupt)
-        calls.get("The trainer", self._trainer.actor.ready.remote())
-        calls.get_all("Rollout engine", [actor.ready.remote() for actor in self._engines.actors])
+        self._processes.wait(RayCalls(interrupt), self._calls)
 
     def _build(self, policy: Path, draft: Path | None, checkpoint: Path | None) -> Parts:
         """The loop's parts with their weights, and the trainer's state where there is a checkpoint."""
-        build = self._trainer.actor.build.remote(str(policy), str(draft) if draft else None)
+        building = self._trainer.build(policy, draft, self._processes.trainer_address)
         self._engines.build(self._config, policy, draft)
-        self._calls.get("The trainer", build)
+        self._trainer.built(building)
         if checkpoint is not None:
             self._trainer.load(checkpoint)
         return Parts(
             engine=self._engines,
             trainer=self._trainer,
-            sync=ObjectStoreSync(self._trainer, self._engines, has_draft=draft is not None),
+            sync=WeightTransfer(
+                self._config,
+                self._processes.layout,
+                self._trainer,
+                self._engines,
+                self._calls,
+                has_draft=draft is not None,
+            ),
             tokenizer=load_tokenizer(policy),
             task=self._task,
             scorer=self._scorer,
@@ -127,6 +136,6 @@ class SetUp:
             log.info("The starting policy comes from %s.", folder)
         else:
             log.info("Warming up the starting policy in %d steps. It will be kept.", config.policy.warm_up.num_steps)
-            stream = self._trainer.actor.warm_up.options(num_returns="streaming").remote(str(folder))
-            self._report.follow(Stage.WARM_UP, self._calls.stream("The trainer", stream))
+            stream = self._trainer.first.warm_up.options(num_returns="streaming").remote(str(folder))
+            self._report.follow(Stage.WARM_UP, self._calls.stream("Trainer rank 0", stream))
         return folder

@@ -11,7 +11,6 @@ from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
 from contract.config.task import ArithmeticTask
 from contract.telemetry.stages import Stage
-from workers.actors import RemoteEngines, RemoteTrainer, share_out
 from workers.algo.sampling import Truncation
 from workers.data.batch import to_training_batch
 from workers.data.draft_prompts import generic_problems
@@ -19,6 +18,9 @@ from workers.data.problem import Problem, Task
 from workers.data.tokenizer import load_tokenizer
 from workers.model.config import ModelConfig
 from workers.model.hf_checkpoint import read_json
+from workers.placement.balance import share_out
+from workers.placement.engines import RemoteEngines
+from workers.placement.trainers import RemoteTrainer
 from workers.ray_calls import RayCalls
 from workers.rollout.engine import Completion, SamplingParams, SpeculationCounters
 from workers.seeds import derive_seed
@@ -66,8 +68,8 @@ class StartingDraft:
             count = self._drafter.pretraining.num_rollouts
             log.info("Training the starting draft on %d responses of the policy. It will be kept.", count)
             rollouts = self._rollouts(policy, report)
-            call = self._trainer.actor.pretrain_draft.options(num_returns="streaming")
-            steps = self._calls.stream("The trainer", call.remote(str(folder), str(policy), rollouts))
+            call = self._trainer.first.pretrain_draft.options(num_returns="streaming")
+            steps = self._calls.stream("Trainer rank 0", call.remote(str(folder), str(policy), rollouts))
             report.follow(Stage.DRAFT_PRETRAINING, steps, _ROLLOUTS_DONE, _TRAINING_DONE)
         return folder
 

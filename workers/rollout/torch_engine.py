@@ -1,7 +1,7 @@
 """Foredeck's own rollout engine, in PyTorch."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -25,6 +25,7 @@ from workers.rollout.generation import Generation
 from workers.rollout.in_place import OnDevice, overwrite
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.round_log import RoundLog
+from workers.train.weight_sync import Part
 
 Precision = Literal["bfloat16", "float32"]
 
@@ -78,6 +79,16 @@ class TorchRolloutEngine:
             overwrite(self._drafter, built)
         else:
             self._drafter = built
+
+    def update_weights(self, part: Part, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """See WeightTarget. Packing wants several tensors at a time, so that they are collected: a second copy of the
+        weights is in memory until they are packed."""
+        collected = {name: tensor.clone() for name, tensor in weights}
+        (self.update_policy if part == "policy" else self.update_draft)(collected)
+
+    def close(self) -> None:
+        """Give the memory of the weights back."""
+        self._policy = self._drafter = self._draft_lengths = None
 
     @torch.inference_mode()
     def generate(

@@ -26,6 +26,7 @@ from workers.train.finite import FiniteGradients
 from workers.train.logprobs import autocast_dtype, distributions, token_entropies, token_logprobs
 from workers.train.optimizer import build_optimizers
 from workers.train.trainer import LogprobResult, TrainingBatch
+from workers.train.weight_sync import Part
 
 _KL_UPDATE_ROWS = 16
 """Responses on which the distance of an update is measured: one small forward pass."""
@@ -143,15 +144,13 @@ class TorchPolicyTrainer:
             "draft/expected_acceptance_position_1_fraction": updates[0].expected_first_acceptance,
         }
 
-    def export_policy(self) -> Mapping[str, Tensor]:
-        """Policy weights under their names in a Qwen3 checkpoint in Hugging Face layout."""
-        return {name: tensor.detach() for name, tensor in self.policy.state_dict().items()}
-
-    def export_draft(self) -> Mapping[str, Tensor] | None:
-        """What an engine packs of the draft, or None without one."""
-        if self._draft is None:
-            return None
-        return self._draft.draft.export(self.policy)
+    def export_weights(self, part: Part) -> Iterator[tuple[str, Tensor]]:
+        """See WeightSource: the policy under the names of a Qwen3 checkpoint in Hugging Face layout; of the draft,
+        where there is one, what an engine packs."""
+        if part == "policy":
+            yield from self.policy.state_dict().items()
+        elif self._draft is not None:
+            yield from self._draft.draft.export(self.policy).items()
 
     def save(self, path: Path) -> None:
         """Folders `policy`, `draft` and `reference` in Hugging Face layout, and the optimisers in `state.pt`."""

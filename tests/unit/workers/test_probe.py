@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from contract.telemetry.metrics import METRICS
-from workers.actors import share_out
+from workers.placement.balance import share_out
 from workers.probe import NUM_PAIRS, Slice, Speedup, measure_speedup, num_probed_prompts, speedup_metrics, speedup_of
 from workers.rollout.engine import Completion, RolloutResult, SamplingParams, SpeculationCounters
 

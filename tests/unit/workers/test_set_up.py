@@ -5,12 +5,23 @@ from types import SimpleNamespace
 
 import pytest
 import ray
-from ray.exceptions import ActorDiedError, GetTimeoutError
+from ray.exceptions import ActorDiedError
 
 from workers import set_up
-from workers.ray_calls import ProcessLostError
+from workers.placement.processes import Processes
+from workers.process_log import Process
+from workers.ray_calls import ProcessLostError, RayCalls
 from workers.set_up import SetUp
 from workers.stopping import StoppedError
+
+HERE = Process("host", "127.0.0.1", 1, None)
+
+
+class _Answer:
+    """What a call will give: a process, an error, or nothing yet."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
 
 
 def _actor(answer):
@@ -19,18 +30,25 @@ def _actor(answer):
 
 @pytest.fixture
 def waiting(monkeypatch):
-    """A set-up whose trainer answers, and whose engines do as they are told: a number is a result."""
+    """A set-up whose trainer answers, and whose engines do as they are told."""
 
     def make(*engines, check=lambda: None):
-        def get(reference, timeout):
-            if isinstance(reference, Exception):
-                raise reference
-            return reference
+        def wait(answers, timeout):
+            ready = [answer for answer in answers if answer.outcome is not None]
+            return ready[:1], ready[1:]
 
+        def get(answer, timeout):
+            if isinstance(answer.outcome, Exception):
+                raise answer.outcome
+            return answer.outcome
+
+        monkeypatch.setattr(ray, "wait", wait)
         monkeypatch.setattr(ray, "get", get)
         made = SetUp.__new__(SetUp)
-        made._trainer = SimpleNamespace(actor=_actor(0))
-        made._engines = SimpleNamespace(actors=[_actor(answer) for answer in engines])
+        made._processes = Processes.__new__(Processes)
+        made._processes.trainers = [_actor(_Answer(HERE))]
+        made._processes.engines = [_actor(_Answer(outcome)) for outcome in engines]
+        made._calls = RayCalls(lambda: None)
         made._stop = SimpleNamespace(check=check)
         return made
 
@@ -38,7 +56,7 @@ def waiting(monkeypatch):
 
 
 def test_waiting_ends_when_every_process_runs(waiting):
-    waiting(0, 0)._wait_for_processes()
+    waiting(HERE, HERE)._wait_for_processes()
 
 
 def test_an_owners_stop_is_seen_while_the_cluster_is_full(waiting, monkeypatch, caplog):
@@ -51,10 +69,10 @@ def test_an_owners_stop_is_seen_while_the_cluster_is_full(waiting, monkeypatch, 
 
     monkeypatch.setattr(set_up, "_PATIENCE_S", 0.0)
     with caplog.at_level(logging.WARNING), pytest.raises(StoppedError):
-        waiting(0, GetTimeoutError(), check=check)._wait_for_processes()
-    assert caplog.text.count("other runs may hold its CPUs") == 1
+        waiting(HERE, None, check=check)._wait_for_processes()
+    assert caplog.text.count("other runs may hold it") == 1
 
 
 def test_a_process_that_cannot_start_is_named_as_everywhere_else(waiting):
     with pytest.raises(ProcessLostError, match="Rollout engine 1's process died"):
-        waiting(0, ActorDiedError())._wait_for_processes()
+        waiting(HERE, ActorDiedError())._wait_for_processes()

@@ -150,7 +150,7 @@ def test_draft_training_touches_only_the_draft(make_trainer, make_draft, batch):
     _step(trainer, batch)
     _step(alone, batch)
     torch.testing.assert_close(_parameters(trainer), _parameters(alone), atol=1e-5, rtol=1e-4)
-    before, draft_before = _parameters(trainer), {n: t.clone() for n, t in trainer.export_draft().items()}
+    before, draft_before = _parameters(trainer), {n: t.clone() for n, t in trainer.export_weights("draft")}
     metrics = trainer.train_draft(batch)
     assert set(metrics) == {
         "draft/loss_nats",
@@ -161,11 +161,11 @@ def test_draft_training_touches_only_the_draft(make_trainer, make_draft, batch):
     first = metrics["draft/expected_acceptance_position_1_fraction"]
     assert 1 + first < metrics["draft/expected_acceptance_length_tokens"] < 1 + 2 * first
     torch.testing.assert_close(_parameters(trainer), before, atol=0, rtol=0)
-    after = trainer.export_draft()
+    after = dict(trainer.export_weights("draft"))
     assert not torch.equal(after["fc.weight"], draft_before["fc.weight"])
     assert torch.equal(after["embed_tokens.weight"], draft_before["embed_tokens.weight"])
     assert alone.train_draft(batch) == {}
-    assert alone.export_draft() is None
+    assert list(alone.export_weights("draft")) == []
 
 
 @pytest.mark.parametrize("kind", ["eagle3", "reduced", "mtp", "draft_model"])
@@ -187,7 +187,7 @@ def test_a_draft_of_any_kind_goes_on_from_a_checkpoint(make_trainer, make_draft,
     second.load(tmp_path)
     assert _step(first, batch) == _step(second, batch)
     assert first.train_draft(batch) == second.train_draft(batch)
-    exported = first.export_draft(), second.export_draft()
+    exported = dict(first.export_weights("draft")), dict(second.export_weights("draft"))
     assert all(torch.equal(exported[0][name], exported[1][name]) for name in exported[0])
 
 
@@ -232,11 +232,11 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(make_trai
     trainer = make_trainer(draft=make_draft(), optimizer=MuonOptimizer())
     hooks = _spoil([*trainer.policy.parameters(), *trainer._draft.draft.parameters()])
     before = _parameters(trainer)
-    draft_before = {name: tensor.clone() for name, tensor in trainer.export_draft().items()}
+    draft_before = {name: tensor.clone() for name, tensor in trainer.export_weights("draft")}
     assert not math.isfinite(_step(trainer, batch)["policy/grad_norm"])
     assert not math.isfinite(trainer.train_draft(batch)["draft/grad_norm"])
     assert torch.equal(_parameters(trainer), before)
-    assert all(torch.equal(draft_before[name], tensor) for name, tensor in trainer.export_draft().items())
+    assert all(torch.equal(draft_before[name], tensor) for name, tensor in trainer.export_weights("draft"))
 
     for hook in hooks:
         hook.remove()
@@ -276,7 +276,7 @@ def test_a_loaded_trainer_takes_the_steps_that_would_have_followed(
         assert _step(first, batch) == _step(second, batch)
         assert first.train_draft(batch) == second.train_draft(batch)
         assert torch.equal(_parameters(first), _parameters(second))
-        drafts = first.export_draft(), second.export_draft()
+        drafts = dict(first.export_weights("draft")), dict(second.export_weights("draft"))
         assert all(torch.equal(drafts[0][name], drafts[1][name]) for name in drafts[0])
 
 

@@ -1,0 +1,155 @@
+"""Rollout engines in processes of their own, and their stand-in that the loop talks to."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+
+from contract.config import RunConfig
+from workers.placement.balance import local_rows, merge_results, pieces
+from workers.placement.factories import build_engine
+from workers.placement.groups import Places
+from workers.placement.weight_ends import Meeting, ReceivingEnd
+from workers.process_log import Process
+from workers.ray_calls import RayCalls
+from workers.rollout.engine import RolloutResult, SamplingParams
+from workers.seeds import derive_seed
+from workers.train.channels.checksum import Manifest
+from workers.train.weight_sync import Part
+
+WHO = "Rollout engine"
+
+
+@ray.remote
+class RolloutActor:
+    """One engine."""
+
+    def __init__(self, devices: Sequence[str] = ()) -> None:
+        """devices: GPUs of others that it may use, where Ray gave it none of its own."""
+        if devices:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)  # nothing has asked CUDA for them yet
+        torch.set_num_threads(1)
+        self._engine: Any = None
+        self._weights = ReceivingEnd(verify=False)
+
+    def ready(self) -> Process:
+        """Answers once the process runs."""
+        return Process.this(ray.util.get_node_ip_address())
+
+    def build(self, config_json: str, policy_folder: str, draft_folder: str | None) -> None:
+        """Make the engine for the policy and the draft of two folders, and put the weights in place."""
+        if self._engine is not None:
+            self._engine.close()
+        config = RunConfig.model_validate_json(config_json)
+        self._engine = build_engine(config, Path(policy_folder), Path(draft_folder) if draft_folder else None)
+
+    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """A method of the engine."""
+        return getattr(self._engine, method)(*arguments, **named)
+
+    def receives(self, *, verify: bool) -> None:
+        """How weights come from now on."""
+        self._weights = ReceivingEnd(verify=verify)
+
+    def join(self, meeting: Meeting, rank: int) -> None:
+        """Weights will come by broadcast."""
+        self._weights.join(meeting, rank, ray.util.get_node_ip_address())
+
+    def receive(self, part: Part) -> Manifest:
+        """One update by broadcast."""
+        return self._weights.receive(self._engine, part)
+
+    def begin(self, part: Part) -> None:
+        """One update in buckets that are handed in."""
+        self._weights.begin(self._engine, part)
+
+    def put(self, buckets: Any, index: int) -> None:
+        self._weights.put(buckets, index)
+
+    def end(self) -> Manifest:
+        return self._weights.end()
+
+
+class RemoteEngines:
+    """Engines in other processes as one RolloutEngine."""
+
+    def __init__(self, actors: Sequence[Any], calls: RayCalls, max_batch_size: int) -> None:
+        """actors: may be filled until the first call."""
+        self.actors = actors
+        self._calls, self._max_batch_size = calls, max_batch_size
+
+    def build(self, config: RunConfig, policy: Path, draft: Path | None) -> None:
+        """Make every engine anew, with the weights of these folders."""
+        folders = (str(policy), str(draft) if draft else None)
+        builds = [actor.build.remote(config.model_dump_json(), *folders) for actor in self.actors]
+        self._calls.get_all(WHO, builds)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        num_samples: int,
+        params: SamplingParams,
+        *,
+        speculate: bool = True,
+        record_rounds_of: Sequence[int] = (),
+        evidence_of: Sequence[int] = (),
+        remember: bool = True,
+    ) -> RolloutResult:
+        """Prompts are handed out in pieces, the next one to whichever engine is free.
+
+        Each piece is drawn with a seed of its own, so that equal prompts do not draw equal responses, and so that it
+        does not matter which engine it falls to.
+        """
+        shares = pieces(len(prompts), len(self.actors), -(-self._max_batch_size // num_samples))
+        results: list[RolloutResult | None] = [None] * len(shares)
+        busy_s = [0.0] * len(self.actors)
+        working: dict[int, Any] = {}  # by engine
+        piece_of: dict[int, int] = {}
+        free = list(reversed(range(len(self.actors))))
+        for index, share in enumerate(shares):
+            if not free:
+                free.append(self._collect(working, piece_of, results, busy_s))
+            engine = free.pop()
+            piece_of[engine] = index
+            working[engine] = self.actors[engine].call.remote(
+                "generate",
+                [prompts[i] for i in share],
+                num_samples,
+                replace(params, seed=derive_seed(params.seed, "prompts", share.start)),
+                speculate=speculate,
+                record_rounds_of=local_rows(record_rounds_of, share, num_samples),
+                evidence_of=local_rows(evidence_of, share, num_samples),
+                remember=remember,
+            )
+        while working:
+            self._collect(working, piece_of, results, busy_s)
+        return merge_results(shares, [result for result in results if result is not None], max(busy_s))
+
+    def _collect(
+        self,
+        working: dict[int, Any],
+        piece_of: dict[int, int],
+        results: list[RolloutResult | None],
+        busy_s: list[float],
+    ) -> int:
+        """Take the result of an engine that is done; which one it is."""
+        engine = self._calls.first(working)
+        assert engine is not None
+        result = self._calls.get(f"{WHO} {engine}", working.pop(engine))
+        results[piece_of[engine]] = result
+        busy_s[engine] += result.generation_s
+        return engine
+
+
+def start_engines(config: RunConfig, places: Places, trainers: Sequence[Process]) -> list[Any]:
+    """Start the engines' processes. trainers: by rank, needed where engines use the GPUs of trainers."""
+    actors = []
+    for index, seat in enumerate(places.layout.engines):
+        devices = [device for rank in seat.shares_gpus_of for device in trainers[rank].devices]
+        options = places.options(f"engine-{index}", seat)
+        actors.append(RolloutActor.options(**options).remote(devices))  # type: ignore[attr-defined]
+    return actors
