@@ -6,7 +6,6 @@ Shape suffixes: V vocabulary.
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -44,7 +43,8 @@ def sampling_probs(logits: Tensor, temperature: float, truncation: Truncation = 
     first of equal ones.
     """
     if temperature == 0:
-        return F.one_hot(logits.argmax(-1), logits.shape[-1]).float()
+        # one_hot() would have the host look at the indices.
+        return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     probs = (logits.float() / temperature).softmax(-1)
     return truncate(probs, truncation) if truncation.is_active else probs
 

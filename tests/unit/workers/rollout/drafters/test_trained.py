@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 from scipy import stats
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from workers.algo.sampling import Truncation, sampling_probs
 from workers.rollout import packed_weights
@@ -131,11 +132,40 @@ def test_samples_follow_the_policy(kind, make_trained):
     assert chi_square(make_trained(kind, vocab_size=5, sharpness=1.5)) > REJECTION_LEVEL
 
 
-def test_samples_follow_the_policy_on_static_buffers(kind, make_trained, monkeypatch):
+@pytest.fixture
+def static(monkeypatch):
+    """Engines made from here on run their regions on static buffers; the operations of each model, in order."""
+    made = []
+
+    def choose(config, *rest):
+        made.append(StaticOperations(config.rms_norm_eps, *rest))
+        return made[-1]
+
+    monkeypatch.setattr(packed_weights, "choose_operations", choose)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("temperature", "truncation"),
+    [(0.0, Truncation()), (1.0, Truncation()), (1.0, Truncation(top_k=5, top_p=0.9, min_p=0.01))],
+)
+def test_regions_hold_nothing_that_a_graph_could_not(kind, make_trained, static, temperature, truncation):
+    """Run on tensors that have shapes and no values: whatever the host would have to wait for and read is an error."""
+    make_trained(kind).engine(max_batch_size=4).generate(PROMPTS, 2, SamplingParams(temperature, 12, 0, truncation))
+    regions = [region for operations in static for region in operations._regions.values()]
+    assert {"round", "draft", "read"} == {region.name for region in regions}
+    with torch.inference_mode(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        for region in regions:
+            fake = [None if x is None else mode.from_tensor(x.clone()) for x in region.inputs]
+            for result, output in zip(region.function(*fake), region.outputs, strict=True):
+                assert (result is None) == (output is None)
+                assert result is None or (result.shape, result.dtype) == (output.shape, output.dtype)
+        with pytest.raises(DataDependentOutputException):
+            mode.from_tensor(torch.ones(1)).item()
+
+
+def test_samples_follow_the_policy_on_static_buffers(kind, make_trained, static, monkeypatch):
     """As CUDA graphs repeat them: each region's first function, on padded rows, with lengths that change."""
-    monkeypatch.setattr(
-        packed_weights, "choose_operations", lambda config, *rest: StaticOperations(config.rms_norm_eps, *rest)
-    )
     monkeypatch.setattr(TorchRolloutEngine, "_lengths", Alternating)
     assert chi_square(make_trained(kind, vocab_size=5, sharpness=1.5), draft_length=4) > REJECTION_LEVEL
 
