@@ -70,10 +70,32 @@ class _TrainedDrafter(_Drafter):
     """Draft training during the run."""
 
 
+class MtpShape(ConfigModel):
+    """Sizes of the module's layer; what is left out is half of the policy's. Its width is the policy's, whose embedding
+    and head it shares."""
+
+    intermediate_size: Count | None = None
+    """Width inside the SwiGLU feed-forward block."""
+    num_attention_heads: Count | None = None
+    """Query heads, each as wide as the policy's."""
+    num_key_value_heads: Count | None = None
+    """Key and value heads; num_attention_heads must divide by it."""
+
+
+class Eagle3Shape(MtpShape):
+    """Sizes of the head's layer; what is left out is half of the policy's. A wider head drafts better and takes longer,
+    which pays where the policy has many layers."""
+
+    hidden_size: Count | None = None
+    """Width of the residual stream."""
+
+
 class Eagle3Drafter(_TrainedDrafter):
     """EAGLE-3: one decoder layer on fused low, middle and high features of the policy proposes tokens."""
 
     kind: Literal["eagle3"] = "eagle3"
+    shape: Eagle3Shape = Eagle3Shape()
+    """Used when no path is given."""
     draft_vocabulary_size: Count | None = None
     """Tokens that the draft can propose: the most frequent ones of its training data, which makes its last product
     cheaper where the vocabulary is large. All of them where not given."""
@@ -83,6 +105,8 @@ class MtpDrafter(_TrainedDrafter):
     """Multi-token prediction: one module on the policy's last hidden state, with the policy's embedding and head."""
 
     kind: Literal["mtp"] = "mtp"
+    shape: MtpShape = MtpShape()
+    """Used when no path is given."""
 
 
 class DraftModelShape(ConfigModel):

@@ -6,7 +6,7 @@ Qwen3 checkpoint of the policy's vocabulary.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from workers.model.hf_checkpoint import (
 )
 from workers.model.mtp import MtpConfig, MtpModule
 
-_SHARED_KEYS = (
+_LAYER_KEYS = (
     "hidden_size",
     "intermediate_size",
     "num_attention_heads",
@@ -37,6 +37,9 @@ _SHARED_KEYS = (
     "rms_norm_eps",
     "rope_theta",
 )
+_POLICY_WIDTH = "target_hidden_size"
+_CHANGING_FLAGS = ("norm_before_fc", "norm_output", "fc_norm")
+"""Keys that have vLLM compute something else, which this head does not."""
 _MTP_PREFIX = "mtp."
 _OF_THE_POLICY = ("embed_tokens.weight", "lm_head.weight")
 """What an MTP module shares; checkpoints of whole models hold it too, and it is passed over."""
@@ -127,29 +130,46 @@ def _with_vocabulary(head: Eagle3Head, tensors: dict[str, Tensor], folder: Path)
     return tensors | {"d2t": d2t, "t2d": head.t2d}
 
 
-def _check_shape(document: Mapping[str, Any], policy: ModelConfig) -> None:
-    for key in _SHARED_KEYS:
-        if document.get(key) != getattr(policy, key):
+def _layer_config(document: Mapping[str, Any], policy: ModelConfig, policy_width: object) -> ModelConfig:
+    """The shape of the draft's one layer, after what must be the policy's was compared with it."""
+    for key, value, own in (
+        ("vocab_size", document.get("vocab_size"), policy.vocab_size),
+        (_POLICY_WIDTH if _POLICY_WIDTH in document else "hidden_size", policy_width, policy.hidden_size),
+    ):
+        if value != own:
             raise ValueError(
-                f"{key} = {document.get(key)}, but the policy has {getattr(policy, key)}; "
-                "give a draft that was trained for this policy"
+                f"{key} = {value}, but the policy has {own}; give a draft that was trained for this policy"
             )
+    if (number := document.get("num_hidden_layers", 1)) != 1:
+        raise ValueError(f"num_hidden_layers = {number}: only drafts of one layer are implemented")
+    flags = (document.get("eagle_config") or {}) | document
+    for key in _CHANGING_FLAGS:
+        if flags.get(key):
+            raise ValueError(f"{key} = {flags[key]}: not implemented, give a draft without it")
+    return replace(
+        ModelConfig.from_hf_json({**document, "model_type": "qwen3"}),
+        tie_word_embeddings=policy.tie_word_embeddings,
+        max_position_embeddings=policy.max_position_embeddings,
+        eos_token_ids=policy.eos_token_ids,
+    )
 
 
 def _make_eagle(document: Mapping[str, Any], policy: ModelConfig) -> DraftModule:
-    _check_shape(document, policy)
+    layer = _layer_config(document, policy, document.get(_POLICY_WIDTH, document.get("hidden_size")))
     ids = document.get("eagle_aux_hidden_state_layer_ids")
     if not isinstance(ids, list) or not ids:
         raise ValueError(f"eagle_aux_hidden_state_layer_ids = {ids!r}: must list the fused layers")
     taps = tuple(int(number) - 1 for number in ids)
-    return Eagle3Head(EagleConfig(policy, taps, document.get("draft_vocab_size")))
+    return Eagle3Head(
+        EagleConfig(policy, taps, document.get("draft_vocab_size"), layer, bool(document.get("norm_before_residual")))
+    )
 
 
 def _make_mtp(document: Mapping[str, Any], policy: ModelConfig) -> DraftModule:
-    _check_shape(document, policy)
+    layer = _layer_config(document, policy, document.get("hidden_size"))
     if (number := document.get("num_nextn_predict_layers", 1)) != 1:
         raise ValueError(f"num_nextn_predict_layers = {number}: only 1, applied again and again, is implemented")
-    return MtpModule(MtpConfig(policy))
+    return MtpModule(MtpConfig(policy, layer))
 
 
 def _make_draft_model(document: Mapping[str, Any], policy: ModelConfig) -> DraftModule:
@@ -174,8 +194,9 @@ def _eagle_json(config: EagleConfig) -> dict[str, Any]:
         "architectures": [_FORMATS[0].architectures[0]],
         "model_type": "llama",
         "draft_vocab_size": config.draft_vocab_size or config.policy.vocab_size,
-        "target_hidden_size": config.policy.hidden_size,
-        **_layer_json(config.policy),
+        _POLICY_WIDTH: config.policy.hidden_size,
+        "norm_before_residual": config.norm_before_residual,
+        **_layer_json(config.shape),
         # There a layer's number means the state before it, here the state after it.
         "eagle_aux_hidden_state_layer_ids": [tap + 1 for tap in config.tap_layers],
     }
@@ -186,16 +207,16 @@ def _mtp_json(config: MtpConfig) -> dict[str, Any]:
         "architectures": [_FORMATS[1].architectures[0]],
         "model_type": "qwen3_mtp",
         "num_nextn_predict_layers": 1,
-        **_layer_json(config.policy),
+        **_layer_json(config.shape),
     }
 
 
-def _layer_json(policy: ModelConfig) -> dict[str, Any]:
+def _layer_json(shape: ModelConfig) -> dict[str, Any]:
     return {
         "dtype": "float32",
         "hidden_act": "silu",
         "num_hidden_layers": 1,
-        "max_position_embeddings": policy.max_position_embeddings,
+        "max_position_embeddings": shape.max_position_embeddings,
         "tie_word_embeddings": False,
-        **{key: getattr(policy, key) for key in _SHARED_KEYS},
+        **{key: getattr(shape, key) for key in _LAYER_KEYS},
     }

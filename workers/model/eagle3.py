@@ -4,11 +4,11 @@ One decoder layer reads, at position t, the policy's fused features g_t and the 
 token t + 2. To draft further it takes its own output in the place of g. Names of parameters and buffers are those that
 vLLM's Eagle3LlamaForCausalLM loads.
 
-Shape suffixes: B sequences, T positions, N start positions of a draft, V vocabulary, D hidden size, I input (2 * D),
-F features (taps * D), H query heads, K key and value heads, E head dimension.
+Shape suffixes: B sequences, T positions, N start positions of a draft, V vocabulary, D the head's hidden size, P the
+policy's, I input (2 * D), F features (taps * P), H query heads, K key and value heads, E head dimension.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -40,11 +40,15 @@ class EagleConfig:
     """Shape of the draft head."""
 
     policy: ModelConfig
-    """The policy it drafts for. The head has its width, heads, vocabulary, eps and rope_theta."""
+    """The policy it drafts for."""
     tap_layers: tuple[int, ...] = field(default=())
     """Layers of the policy whose outputs are fused; default_tap_layers where not given."""
     draft_vocab_size: int | None = None
     """Tokens that it can propose; None for all."""
+    layer: ModelConfig | None = None
+    """The head's own widths, heads, eps and rope_theta; the policy's where not given."""
+    norm_before_residual: bool = False
+    """Whether the residual stream starts from the normed feature; else from the feature as it is."""
 
     def __post_init__(self) -> None:
         num_layers = self.policy.num_hidden_layers
@@ -57,6 +61,13 @@ class EagleConfig:
             raise ValueError(f"draft_vocab_size = {size}: must be between 1 and the policy's vocabulary, {num_tokens}")
         if size == num_tokens:
             object.__setattr__(self, "draft_vocab_size", None)
+        object.__setattr__(self, "layer", replace(self.layer or self.policy, num_hidden_layers=1))
+
+    @property
+    def shape(self) -> ModelConfig:
+        """Of the head."""
+        assert self.layer is not None
+        return self.layer
 
 
 class DraftAttention(nn.Module):
@@ -94,18 +105,19 @@ class DraftLayer(nn.Module):
 
 
 class Eagle3Head(UnrolledDraft):
-    """The draft head. Its embedding is a frozen copy of the policy's; its lm_head starts as the policy's and learns."""
+    """The draft head. Its embedding is a frozen copy of the policy's; its lm_head starts as the policy's and learns.
+    Both are narrowed where the head is."""
 
     def __init__(self, config: EagleConfig) -> None:
         super().__init__()
-        policy = config.policy
+        policy, shape = config.policy, config.shape
         self.config = config
-        self.embed_tokens = nn.Embedding(policy.vocab_size, policy.hidden_size)
+        self.embed_tokens = nn.Embedding(policy.vocab_size, shape.hidden_size)
         self.embed_tokens.weight.requires_grad_(False)
-        self.fc = nn.Linear(len(config.tap_layers) * policy.hidden_size, policy.hidden_size, bias=False)
-        self.midlayer = DraftLayer(policy)
-        self.norm = RMSNorm(policy.hidden_size, policy.rms_norm_eps)
-        self.lm_head = nn.Linear(policy.hidden_size, config.draft_vocab_size or policy.vocab_size, bias=False)
+        self.fc = nn.Linear(len(config.tap_layers) * policy.hidden_size, shape.hidden_size, bias=False)
+        self.midlayer = DraftLayer(shape)
+        self.norm = RMSNorm(shape.hidden_size, shape.rms_norm_eps)
+        self.lm_head = nn.Linear(shape.hidden_size, config.draft_vocab_size or policy.vocab_size, bias=False)
         if config.draft_vocab_size is not None:
             self.register_buffer("d2t", torch.zeros(config.draft_vocab_size, dtype=torch.int64))
             self.register_buffer("t2d", torch.zeros(policy.vocab_size, dtype=torch.bool))
@@ -117,7 +129,7 @@ class Eagle3Head(UnrolledDraft):
 
     @property
     def shape(self) -> ModelConfig:
-        return self.config.policy
+        return self.config.shape
 
     @property
     def attention(self) -> DraftAttention:
@@ -149,9 +161,13 @@ class Eagle3Head(UnrolledDraft):
         """
         draw_weights(self.parameters(), seed)
         self.fc.weight.mul_(_INITIAL_FEATURE_SCALE)
-        head, vocabulary = policy.head_weight, self.vocabulary_V
-        self.embed_tokens.weight.copy_(policy.model.embed_tokens.weight)
-        self.norm.weight.copy_(policy.model.norm.weight)
+        width, vocabulary = self.config.shape.hidden_size, self.vocabulary_V
+        embedding, head = policy.model.embed_tokens.weight, policy.head_weight
+        if width == self.config.policy.hidden_size:
+            self.norm.weight.copy_(policy.model.norm.weight)
+        else:
+            embedding, head = _in_width(embedding, width), _in_width(head * policy.model.norm.weight, width)
+        self.embed_tokens.weight.copy_(embedding)
         self.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
 
     def features(self, seen: PolicyPass) -> Tensor:
@@ -164,11 +180,20 @@ class Eagle3Head(UnrolledDraft):
         return self.midlayer.input_layernorm(self.embed_tokens(seen.token_ids_BT))
 
     def enter(self, embedded_BND: Tensor, hidden_BND: Tensor) -> tuple[Tensor, Tensor]:
-        """The feature itself is the residual stream."""
-        x = torch.cat([embedded_BND.to(hidden_BND.dtype), self.midlayer.hidden_norm(hidden_BND)], dim=-1)
-        return hidden_BND, x
+        """The feature, or that normed, is the residual stream."""
+        normed = self.midlayer.hidden_norm(hidden_BND)
+        x = torch.cat([embedded_BND.to(hidden_BND.dtype), normed], dim=-1)
+        return normed if self.config.norm_before_residual else hidden_BND, x
 
     def leave(self, residual_BND: Tensor, seen: PolicyPass) -> tuple[Tensor, Tensor]:
         """The next step reads the residual stream as it is."""
         hidden = residual_BND + self.midlayer.mlp(self.midlayer.post_attention_layernorm(residual_BND))
         return hidden, self.lm_head(self.norm(hidden))
+
+
+def _in_width(weight_VP: Tensor, width: int) -> Tensor:
+    """[V, D] whose rows' inner products are as near as may be to those of the given ones: W times the leading
+    eigenvectors of W^T W (Eckart and Young 1936), and zeros beyond them."""
+    _, vectors_PP = torch.linalg.eigh((weight_VP.T @ weight_VP).double())
+    leading = vectors_PP.flip(1)[:, :width].to(weight_VP.dtype)
+    return torch.nn.functional.pad(weight_VP @ leading, (0, width - leading.shape[1]))

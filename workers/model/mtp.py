@@ -9,7 +9,7 @@ layer is a dense Qwen3 one, as the policy's are.
 Shape suffixes: B sequences, T positions, N start positions of a draft, V vocabulary, D hidden size.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -24,9 +24,26 @@ from workers.model.unroll import UnrolledDraft
 
 @dataclass(frozen=True, slots=True)
 class MtpConfig:
-    """Shape of the module: everything is the policy's."""
+    """Shape of the module: its width is the policy's, whose embedding and head it shares."""
 
     policy: ModelConfig
+    layer: ModelConfig | None = None
+    """Feed-forward width, heads and rope_theta of its layer; the policy's where not given."""
+
+    def __post_init__(self) -> None:
+        layer = replace(self.layer or self.policy, num_hidden_layers=1)
+        if layer.hidden_size != self.policy.hidden_size:
+            raise ValueError(
+                f"hidden_size = {layer.hidden_size}: must be the policy's, {self.policy.hidden_size}, whose embedding "
+                "and head the module shares"
+            )
+        object.__setattr__(self, "layer", layer)
+
+    @property
+    def shape(self) -> ModelConfig:
+        """Of the layer."""
+        assert self.layer is not None
+        return self.layer
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -45,7 +62,7 @@ class MtpModule(UnrolledDraft):
         self.pre_fc_norm_embedding = RMSNorm(d, eps)
         self.pre_fc_norm_hidden = RMSNorm(d, eps)
         self.fc = nn.Linear(2 * d, d, bias=False)
-        self.layers = nn.ModuleList([DecoderLayer(policy)])
+        self.layers = nn.ModuleList([DecoderLayer(config.shape)])
         self.norm = RMSNorm(d, eps)
 
     @property
@@ -54,7 +71,7 @@ class MtpModule(UnrolledDraft):
 
     @property
     def shape(self) -> ModelConfig:
-        return self.config.policy
+        return self.config.shape
 
     @property
     def layer(self) -> DecoderLayer:

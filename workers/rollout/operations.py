@@ -89,18 +89,36 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A draft head of one layer whose steps need nothing else of each other, with logits over all tokens.
+    """A draft head of one layer whose steps need nothing else of each other.
 
-    It reads a token's embedding and its own last output: side by side, the latter normed, or where there is a join
-    their sum, the latter through its final norm, scaled, normed again and joined.
+    It reads a token's embedding and the policy's features, then its own last output: side by side, the latter normed,
+    the features fused; or where there is a join their sum, the latter through a norm, scaled, normed again and joined.
     """
 
     layers: tuple[PackedLayer]
     embedding_VD: Tensor
     head: Linear
+    fuse: Linear | None = None
     join: Linear | None = None
+    feature_norm_D: Tensor | None = None
+    """float32 scale of the features, where there is a join."""
     carry_D: Tensor | None = None
-    """float32 scale of the last output."""
+    """float32 scale of the normed last output; without a join of what the residual stream starts from, which is the
+    output as it is where there is no scale."""
+    vocabulary_V: Tensor | None = None
+    """int64: the tokens that the head's outputs stand for, where they are not all."""
+
+
+class Unread(NamedTuple):
+    """Features that a draft head has not read yet, by row; P is at least the largest count."""
+
+    features_RPF: Tensor
+    next_ids_RP: Tensor
+    """int64: the token after each."""
+    start_R: Tensor
+    """int64: position of the first."""
+    count_R: Tensor
+    """int64: how many there are, at least 1."""
 
 
 class Operations(ABC):
@@ -193,15 +211,13 @@ class Operations(ABC):
 
     def draft_chain(
         self,
-        chain: "Chain",
-        x_R1D: Tensor,
-        qkv_R1W: Tensor,
+        chain: Chain,
+        unread: Unread,
         cache: KvCache,
-        start_R: Tensor,
         draft_length: int,
         temperature: float,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor] | None:
-        """All steps of a draft at once: token ids [R, K] and their distributions [R, K, V], from the first step's
-        residual stream and qkv; None where steps have to be taken one by one."""
+        """A whole draft at once: what was not read yet is read, then steps are taken from each row's last position of
+        it. Token ids [R, K] and their distributions [R, K, V]; None where steps have to be taken one by one."""
         return None

@@ -105,6 +105,12 @@ class PackedPolicy:
             config, dtype, operations, embedding.to(dtype, copy=True), layers, pack_linear(head * final_norm, dtype)
         )
 
+    def operations_for(self, draft: ModelConfig) -> Operations:
+        """What computes a draft of this shape: the policy's own operations where they are of the same kind."""
+        chosen = choose_operations(draft, self.dtype, self.embedding_VD.device)
+        is_same = type(chosen) is type(self.operations) and draft.rms_norm_eps == self.config.rms_norm_eps
+        return self.operations if is_same else chosen
+
 
 def choose_operations(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Operations:
     """Compiled kernels where they fit, graphs where there are any, else PyTorch."""
@@ -122,6 +128,8 @@ class PackedDraft:
     fuse: Linear
     normed_embedding_VD: Tensor
     """Every token's embedding after input_layernorm, which depends on nothing else."""
+    entry_norm_D: Tensor | None
+    """float32 weight of the norm through which the residual stream starts, where there is one; in qkv it is folded."""
     layer: PackedLayer
     head: Linear
     vocabulary_V: Tensor | None
@@ -131,7 +139,7 @@ class PackedDraft:
     def pack(cls, state: Mapping[str, Tensor], config: EagleConfig, dtype: torch.dtype) -> "PackedDraft":
         """From Eagle3Head's names. Raises ValueError naming the first tensor that is missing or misshapen."""
         weights = Weights(state, "draft head")
-        model = config.policy
+        model = config.shape
         v, d = model.vocab_size, model.hidden_size
         embedding = weights.take("embed_tokens.weight", v, d).float()
         input_norm = weights.take("midlayer.input_layernorm.weight", d)
@@ -148,8 +156,9 @@ class PackedDraft:
         return cls(
             config,
             dtype,
-            pack_linear(weights.take("fc.weight", d, len(config.tap_layers) * d), dtype),
+            pack_linear(weights.take("fc.weight", d, len(config.tap_layers) * config.policy.hidden_size), dtype),
             F.rms_norm(embedding, (d,), input_norm.float(), model.rms_norm_eps).to(dtype),
+            hidden_norm.to(torch.float32, copy=True) if config.norm_before_residual else None,
             _pack_layer(weights, "midlayer.", model, qkv, None, dtype),
             pack_linear(head, dtype),
             vocabulary_V,

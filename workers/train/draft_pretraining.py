@@ -1,15 +1,23 @@
 """Training of a draft on the starting policy's own rollouts, before the first step or as a job of its own."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from contract.config import RunConfig
-from contract.config.drafter import DraftModelDrafter, DraftPretraining, Eagle3Drafter, MtpDrafter, TrainedDrafter
+from contract.config.drafter import (
+    DraftModelDrafter,
+    DraftPretraining,
+    Eagle3Drafter,
+    MtpDrafter,
+    MtpShape,
+    TrainedDrafter,
+)
 from contract.config.trainer import TrainerConfig
 from workers.data.batch import select_rows
 from workers.model.config import ModelConfig
@@ -26,7 +34,7 @@ from workers.train.progress import SetUpProgress
 from workers.train.schedule import scheduled_fraction
 from workers.train.trainer import TrainingBatch
 
-_RECIPE = 3
+_RECIPE = 4
 """Counts changes that change the result, so that older cached results are not taken for new ones: of this module and
 of those that it trains with, workers.data, model, rollout, train.draft_trainer, train.optimizer and train.schedule."""
 
@@ -117,14 +125,17 @@ def new_draft(drafter: TrainedDrafter, policy: Qwen3Policy, rollouts: TrainingBa
     """An untrained draft of the configured kind. Raises ValueError for a shape that does not go with the policy."""
     draft: DraftModule
     match drafter:
-        case Eagle3Drafter(draft_vocabulary_size=size):
-            draft = Eagle3Head(EagleConfig(policy.config, draft_vocab_size=size))
+        case Eagle3Drafter(draft_vocabulary_size=size, shape=shape):
+            layer = _layer_config(shape, policy.config, shape.hidden_size or _half(policy.config.hidden_size))
+            draft = Eagle3Head(
+                EagleConfig(policy.config, draft_vocab_size=size, layer=layer, norm_before_residual=True)
+            )
             if draft.config.draft_vocab_size is not None:
                 draft.choose_vocabulary(
                     _most_frequent(rollouts, policy.config.vocab_size, draft.config.draft_vocab_size)
                 )
-        case MtpDrafter():
-            draft = MtpModule(MtpConfig(policy.config))
+        case MtpDrafter(shape=shape):
+            draft = MtpModule(MtpConfig(policy.config, _layer_config(shape, policy.config, policy.config.hidden_size)))
         case DraftModelDrafter():
             draft = DraftModel(_draft_model_config(drafter, policy.config))
     draft.initialize(policy, seed)
@@ -156,6 +167,24 @@ def _held_out_metrics(
     area, chances = "draft_pretraining/held_out_expected_acceptance", (sums / counts.clamp_min(1)).tolist()
     positions = {f"{area}_position_{i}_fraction": chance for i, chance in enumerate(chances, start=1)}
     return {f"{area}_length_tokens": 1 + sum(chances), **positions}
+
+
+def _layer_config(shape: MtpShape, policy: ModelConfig, hidden_size: int) -> ModelConfig:
+    """Of a draft of one layer. Raises ModelConfigError where its heads do not go together."""
+    num_heads = shape.num_attention_heads or _half(policy.num_attention_heads)
+    return replace(
+        policy,
+        num_hidden_layers=1,
+        hidden_size=hidden_size,
+        intermediate_size=shape.intermediate_size or _half(policy.intermediate_size),
+        num_attention_heads=num_heads,
+        # Where half of the policy's does not divide the heads, the largest number that divides both.
+        num_key_value_heads=shape.num_key_value_heads or math.gcd(num_heads, _half(policy.num_key_value_heads)),
+    )
+
+
+def _half(size: int) -> int:
+    return max(1, size // 2)
 
 
 def _draft_model_config(drafter: DraftModelDrafter, policy: ModelConfig) -> ModelConfig:

@@ -15,9 +15,16 @@ class Eagle3Drafter:
 
     def __init__(self, head: PackedDraft, policy: PackedPolicy) -> None:
         self.head, self.policy = head, policy
-        self.chain = None
-        if head.vocabulary_V is None:
-            self.chain = Chain((head.layer,), head.normed_embedding_VD, head.head)
+        self.shape = head.config.shape
+        self.operations = policy.operations_for(self.shape)
+        self.chain = Chain(
+            (head.layer,),
+            head.normed_embedding_VD,
+            head.head,
+            fuse=head.fuse,
+            carry_D=head.entry_norm_D,
+            vocabulary_V=head.vocabulary_V,
+        )
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -35,8 +42,10 @@ class Eagle3Drafter:
 
     def enter(self, hidden: Tensor, next_ids: Tensor) -> tuple[Tensor, Tensor]:
         embedded = F.embedding(next_ids, self.head.normed_embedding_VD)
-        x = self.policy.operations.enter(hidden)
-        normed = self.policy.operations.add_norm(x, None)
+        x = self.operations.enter(hidden)
+        normed = self.operations.add_norm(x, None)
+        if self.head.entry_norm_D is not None:
+            x = self.operations.enter(normed * self.head.entry_norm_D)
         return x, self.head.layer.qkv(torch.cat([embedded, normed], dim=-1))
 
     def carry(self, hidden: Tensor, normed: Tensor) -> Tensor:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from workers.algo.acceptance import Randomness
+from workers.model.config import ModelConfig
 from workers.rollout.drafters.drafter import Draft, Verified
-from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer
+from workers.rollout.operations import Chain, KvCache, Operations, PackedLayer, Unread
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
@@ -37,6 +38,14 @@ class FeatureHead(Protocol):
     @property
     def layer(self) -> PackedLayer:
         """Its decoder layer."""
+
+    @property
+    def shape(self) -> ModelConfig:
+        """Of that layer."""
+
+    @property
+    def operations(self) -> Operations:
+        """By which it is computed."""
 
     @property
     def chain(self) -> Chain | None:
@@ -60,13 +69,13 @@ class FeatureSession:
 
     def __init__(self, head: FeatureHead, policy: PackedPolicy, num_rows: int, capacity: int, sampler: Sampler) -> None:
         self.head, self.policy, self.sampler = head, policy, sampler
-        self.operations: Operations = policy.operations
+        self.operations = head.operations
         self.device = policy.embedding_VD.device
         self.num_rows = num_rows
         self.layers = (head.layer,) if head.chain is None else head.chain.layers
         # What stands behind a row's own positions aside is written too, and means nothing.
         self.cache = self.operations.keep_cache(
-            "draft", policy.config, 1, num_rows, capacity + _MAX_ASIDE, is_verified=False
+            "draft", head.shape, 1, num_rows, capacity + _MAX_ASIDE, is_verified=False
         )
         self.num_features = len(head.tap_layers) * policy.config.hidden_size
         self.start_R = torch.zeros(num_rows, dtype=torch.int64, device=self.device)
@@ -101,15 +110,10 @@ class FeatureSession:
     def draft(self, rows: Sequence[Row], start_R: Tensor, draft_length: int) -> Draft:
         """Draw draft_length tokens one after the other."""
         num_rows = len(start_R)
+        if (drafted := self._draft_at_once(num_rows, draft_length)) is not None:
+            return drafted
         span = max(len(row.token_ids) for row in rows) + draft_length
         hidden, qkv = self._read(num_rows)
-        if self.head.chain is not None and not self.sampler.truncation.is_active:
-            drafted = self.operations.draft_chain(
-                *(self.head.chain, hidden, qkv, self.cache, start_R - 1, draft_length),
-                *(self.sampler.temperature, self.sampler.generator),
-            )
-            if drafted is not None:
-                return Draft(*drafted)
         randomness = self.operations.randomness(num_rows, draft_length, self.sampler.generator)
         span = self.operations.round_span(span)
         steps, settings = partial(self._steps, draft_length, span), (draft_length, span, self.sampler.settings)
@@ -133,6 +137,18 @@ class FeatureSession:
             probs.append(self.sampler.probs(self.head.scores(normed.squeeze(1))))
             token_ids.append(self.sampler.draw(probs[-1], column(randomness, step)))
         return torch.stack(token_ids, 1), torch.stack(probs, 1)
+
+    def _draft_at_once(self, num_rows: int, draft_length: int) -> Draft | None:
+        if self.head.chain is None or self.sampler.truncation.is_active:
+            return None
+        drafted = self.operations.draft_chain(
+            *(self.head.chain, self._unread(num_rows), self.cache, draft_length),
+            *(self.sampler.temperature, self.sampler.generator),
+        )
+        if drafted is None:
+            return None
+        self.max_count = 0
+        return Draft(*drafted)
 
     def observe(self, verified: Verified) -> None:
         """Put a pass's features aside; what the head has read is forgotten."""
@@ -172,12 +188,9 @@ class FeatureSession:
 
     def _read(self, num_rows: int) -> tuple[Tensor, Tensor]:
         """Let the head read what was put aside; residual stream and qkv of each row's last position of it."""
-        width = min(self.max_count, self.features_RPF.shape[1])
-        aside = (self.features_RPF[:num_rows, :width], self.next_ids_RP[:num_rows, :width])
+        unread = self._unread(num_rows)
         self.max_count = 0
-        x, qkv = self.operations.region(
-            "read", self._take_in, (*aside, self.start_R[:num_rows], self.count_R[:num_rows])
-        )
+        x, qkv = self.operations.region("read", self._take_in, unread)
         return x, qkv
 
     def _take_in(
@@ -189,10 +202,19 @@ class FeatureSession:
         at = (torch.arange(len(start_R), device=self.device), count_R - 1)
         return x[at].unsqueeze(1), qkv[at].unsqueeze(1)
 
+    def _unread(self, num_rows: int) -> Unread:
+        width = min(self.max_count, self.features_RPF.shape[1])
+        return Unread(
+            self.features_RPF[:num_rows, :width],
+            self.next_ids_RP[:num_rows, :width],
+            self.start_R[:num_rows],
+            self.count_R[:num_rows],
+        )
+
     def _buffers(self, width: int) -> tuple[Tensor, Tensor]:
         features = torch.zeros(self.num_rows, width, self.num_features, dtype=self.policy.dtype, device=self.device)
         return features, torch.zeros(self.num_rows, width, dtype=torch.int64, device=self.device)
 
     def _allocate(self, num_rows: int, capacity: int) -> KvCache:
         # One new token a step: nothing to gain from keys that lie channel by channel.
-        return self.operations.allocate_cache(self.policy.config, 1, num_rows, capacity, is_verified=False)
+        return self.operations.allocate_cache(self.head.shape, 1, num_rows, capacity, is_verified=False)

@@ -49,7 +49,7 @@ class PackedMtp:
             weights.take("policy_norm.weight", d).to(dtype, copy=True),
             F.linear(normed, joined[:, :d]).to(dtype),
             pack_linear(joined[:, d:] * weights.take("pre_fc_norm_hidden.weight", d), dtype),
-            pack_policy_layer(weights, "layers.0.", model, dtype),
+            pack_policy_layer(weights, "layers.0.", config.shape, dtype),
             norm.to(dtype, copy=True),
             pack_linear(weights.take("lm_head.weight", v, d) * norm, dtype),
         )
@@ -60,10 +60,17 @@ class MtpDrafter:
 
     def __init__(self, module: PackedMtp, policy: PackedPolicy) -> None:
         self.module, self.policy = module, policy
+        self.shape = module.config.shape
+        self.operations = policy.operations_for(self.shape)
         self.chain = Chain(
-            (module.layer,), module.joined_embedding_VD, module.head, module.join, module.norm_D.float().contiguous()
+            (module.layer,),
+            module.joined_embedding_VD,
+            module.head,
+            join=module.join,
+            feature_norm_D=module.policy_norm_D.float().contiguous(),
+            carry_D=module.norm_D.float().contiguous(),
         )
-        self.eps = module.config.policy.rms_norm_eps
+        self.eps = self.shape.rms_norm_eps
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -80,10 +87,9 @@ class MtpDrafter:
         return self._norm(features) * self.module.policy_norm_D
 
     def enter(self, hidden: Tensor, next_ids: Tensor) -> tuple[Tensor, Tensor]:
-        operations = self.policy.operations
         residual = F.embedding(next_ids, self.module.joined_embedding_VD) + self.module.join(self._norm(hidden))
-        x = operations.enter(residual)
-        return x, self.module.layer.qkv(operations.add_norm(x, None))
+        x = self.operations.enter(residual)
+        return x, self.module.layer.qkv(self.operations.add_norm(x, None))
 
     def carry(self, hidden: Tensor, normed: Tensor) -> Tensor:
         return normed * self.module.norm_D

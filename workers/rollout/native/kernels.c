@@ -157,32 +157,42 @@ void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_
 {
     for (int64_t row = 0; row < m; row++) {
         float *xr = x + row * d;
-        vf squares = {0};
+        vf squares = {0}, others = {0}; /* two sums, since each addition waits for the one before it */
         for (int64_t i = 0; i < d; i += LANES) {
             vf v = *(vf *)(xr + i);
             if (delta) {
                 v += load_bf16(delta + row * d + i);
                 *(vf *)(xr + i) = v;
             }
-            squares += v * v;
+            vf more = others + v * v;
+            others = squares;
+            squares = more;
             if (tap)
                 store_bf16(tap + row * tap_stride + i, v);
         }
-        float scale = 1.0f / sqrtf(sum_of(squares) / (float)d + eps);
+        float scale = 1.0f / sqrtf(sum_of(squares + others) / (float)d + eps);
         if (normed)
             for (int64_t i = 0; i < d; i += LANES)
                 store_bf16(normed + row * d + i, *(vf *)(xr + i) * scale);
     }
 }
 
+#ifdef __AVX512F__
+/* 2^t to bfloat16's precision, t within -126 .. 126. */
+static inline vf exp2_vf(vf t)
+{
+    vf n = (vf)_mm512_roundscale_ps((__m512)t, 0), r = t - n;
+    vf power = ((0.0558f * r + 0.2402f) * r + 0.6931f) * r + 1.0f;
+    return (vf)_mm512_scalef_ps((__m512)power, (__m512)n);
+}
+#endif
+
 /* x / (1 + exp(-x)) to bfloat16's precision. */
 static inline vf silu_vf(vf x)
 {
 #ifdef __AVX512F__
     vf t = (vf)_mm512_min_ps(_mm512_max_ps((__m512)(x * -1.44269504f), (__m512)splat(-126.0f)), (__m512)splat(126.0f));
-    vf n = (vf)_mm512_roundscale_ps((__m512)t, 0), r = t - n;
-    vf power = ((0.0558f * r + 0.2402f) * r + 0.6931f) * r + 1.0f;
-    return x * (vf)_mm512_rcp14_ps((__m512)(1.0f + (vf)_mm512_scalef_ps((__m512)power, (__m512)n)));
+    return x * (vf)_mm512_rcp14_ps((__m512)(1.0f + exp2_vf(t)));
 #else
     return x / (1.0f + exp_vf(-x));
 #endif
@@ -213,19 +223,32 @@ static inline void turn_head(const bf16 *in, const float *weight, const float *c
     }
 }
 
-/* Weights of a query's first `limit` scores, exp(score - largest), next to nothing from there to the first multiple of 32
- * not below span; returns their sum, by which the mixed values are divided. */
+/* Weights of a query's first `limit` scores, exp(score - largest) to bfloat16's precision, next to nothing from there to the
+ * first multiple of 32 not below span; returns their sum, by which the mixed values are divided. */
 static inline float exponentials(float *scores, bf16 *weights, int64_t limit, int64_t span)
 {
     int64_t i, end = (limit + LANES - 1) / LANES * LANES, padded = (span + 31) / 32 * 32;
+#ifdef __AVX512F__
+    *(vf *)(scores + end - LANES) = (vf)_mm512_mask_loadu_ps(
+        (__m512)splat(-INFINITY), (__mmask16)(0xffff >> (end - limit)), scores + end - LANES);
+    vf tops = *(vf *)scores, total = {0};
+    for (i = LANES; i < end; i += LANES)
+        tops = (vf)_mm512_max_ps((__m512)tops, (__m512) * (vf *)(scores + i));
+    float shift = largest_of(tops) * 1.44269504f;
+#else
     for (i = limit; i < end; i++)
         scores[i] = -INFINITY;
     vf tops = *(vf *)scores, total = {0};
     for (i = LANES; i < end; i += LANES)
         tops = choose(*(vf *)(scores + i) > tops, *(vf *)(scores + i), tops);
     float top = largest_of(tops);
+#endif
     for (i = 0; i < end; i += LANES) {
+#ifdef __AVX512F__
+        vf w = exp2_vf((vf)_mm512_max_ps((__m512)(*(vf *)(scores + i) * 1.44269504f - shift), (__m512)splat(-126.0f)));
+#else
         vf w = exp_vf(*(vf *)(scores + i) - top);
+#endif
         store_bf16(weights + i, w);
         total += w;
     }
@@ -234,8 +257,18 @@ static inline float exponentials(float *scores, bf16 *weights, int64_t limit, in
     return sum_of(total);
 }
 
-/* scores[count, T] of queries[count, E] against keys up to span. */
-static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span, int64_t t, int64_t e, float *scores)
+#ifdef HAS_TILES
+/* Has `count` elements fetched to the nearest cache while other things are computed. */
+static inline void fetch(const bf16 *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += 32)
+        _mm_prefetch((const char *)(from + i), _MM_HINT_T0);
+}
+#endif
+
+/* scores[count, T] of queries[count, E] against keys up to span; values are fetched, of which as many are read after. */
+static void score(const bf16 *queries, int count, const bf16 *keys, const bf16 *values, int64_t span, int64_t t, int64_t e,
+                  float *scores)
 {
 #ifdef HAS_TILES
     /* Two tiles of positions at a time, since each product waits for the one before it; T has room for the second. */
@@ -248,6 +281,7 @@ static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span
             _tile_loadd(7, keys + (s + LANES) * e + c * LANES, 64);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
+            fetch(values + s * e + c * 32, 1024);
         }
         _tile_stored(0, scores + s, t * 4);
         _tile_stored(1, scores + s + LANES, t * 4);
@@ -271,8 +305,9 @@ static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span
 #endif
 }
 
-/* out[count, E] = weights[count, T] times values up to span. */
-static void mix(const bf16 *weights, int count, const bf16 *values, int64_t span, int64_t t, int64_t e, float *out)
+/* out[count, E] = weights[count, T] times values up to span; the keys that are read next are fetched. */
+static void mix(const bf16 *weights, int count, const bf16 *values, const bf16 *next_keys, int64_t span, int64_t t, int64_t e,
+                float *out)
 {
 #ifdef HAS_TILES
     for (int64_t c = 0; c < e; c += 32) {
@@ -284,6 +319,8 @@ static void mix(const bf16 *weights, int count, const bf16 *values, int64_t span
             _tile_loadd(7, values + s * e + 2 * c + 32, e * 4);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
+            if (next_keys)
+                fetch(next_keys + s * e + c * 32, 1024);
         }
         _tile_stored(0, out + c, e * 4);
         _tile_stored(1, out + c + LANES, e * 4);
@@ -307,6 +344,33 @@ static void mix(const bf16 *weights, int count, const bf16 *values, int64_t span
 #endif
 }
 
+/* One position's channels into a pair of positions': every other element. */
+static inline void write_value(const bf16 *value, bf16 *pairs, int64_t is_second, int64_t e)
+{
+    for (int64_t c = 0; c < e; c += LANES) {
+        vu *to = (vu *)(pairs + 2 * c), own = __builtin_convertvector(*(const vh *)(value + c), vu);
+        *to = is_second ? (*to & 0xffff) | own << 16 : (*to & 0xffff0000) | own;
+    }
+}
+
+/* One token's keys and values, [K, E] each, into a row of the cache at a position. */
+static void write_token(const bf16 *key, const bf16 *value, const float *key_norm, const float *cos, const float *sin,
+                        int64_t at, bf16 *row_keys, bf16 *row_values, float *turned, int64_t k, int64_t e, int64_t t,
+                        float eps)
+{
+    bf16 rounded[LANES];
+    for (int64_t head = 0; head < k; head++) {
+        bf16 *to_keys = row_keys + head * e * t + at / LANES * e * LANES + at % LANES * 2;
+        turn_head(key + head * e, key_norm ? key_norm + head * e : 0, cos + at * e, sin + at * e, eps, e, turned);
+        for (int64_t c = 0; c < e; c += LANES) {
+            store_bf16(rounded, *(vf *)(turned + c));
+            for (int64_t pair = 0; pair < LANES; pair += 2)
+                memcpy(to_keys + (c + pair) * LANES, rounded + pair, 2 * sizeof(bf16));
+        }
+        write_value(value + head * e, row_values + head * t * e + at / 2 * e * 2, at % 2, e);
+    }
+}
+
 /* Puts N new tokens of every row into the cache at start .. start + N - 1 and, where out is given, attends.
  *
  * qkv: [R, N, (H + 2 K) E]. keys: [R, K, T / 16, E / 2, 16, 2], pairs of channels by position in tiles of 16 positions.
@@ -325,21 +389,9 @@ void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float
     for (int64_t row = 0; row < r; row++) {
         bf16 *row_keys = keys + row * k * e * t, *row_values = values + row * k * t * e;
         for (int64_t i = 0; i < n; i++) {
-            int64_t at = start[row] + i;
             const bf16 *token = qkv + (row * n + i) * width;
-            for (int64_t head = 0; head < k; head++) {
-                const bf16 *value = token + (h + k + head) * e;
-                bf16 *to_keys = row_keys + head * e * t + at / LANES * e * LANES + at % LANES * 2;
-                bf16 *to_values = row_values + head * t * e + at / 2 * e * 2 + at % 2;
-                turn_head(token + (h + head) * e, qk_norm ? qk_norm + (h + head) * e : 0, cos + at * e, sin + at * e,
-                          eps, e, turned);
-                for (int64_t c = 0; c < e; c += LANES)
-                    store_bf16(queries + c, *(vf *)(turned + c));
-                for (int64_t c = 0; c < e; c += 2)
-                    memcpy(to_keys + c * LANES, queries + c, 2 * sizeof(bf16));
-                for (int64_t c = 0; c < e; c++)
-                    to_values[2 * c] = value[c];
-            }
+            write_token(token + h * e, token + (h + k) * e, qk_norm ? qk_norm + h * e : 0, cos, sin, start[row] + i,
+                        row_keys, row_values, turned, k, e, t, eps);
         }
         if (!out)
             continue;
@@ -359,11 +411,12 @@ void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float
                     for (int64_t c = 0; c < e; c += LANES)
                         store_bf16(queries + j * e + c, *(vf *)(turned + c));
                 }
-                score(queries, count, row_keys + head * e * t, span, t, e, scores);
+                const bf16 *own_values = row_values + head * t * e, *next_keys = row_keys + (head + 1) * e * t;
+                score(queries, count, row_keys + head * e * t, own_values, span, t, e, scores);
                 float sums[MAX_QUERIES];
                 for (int j = 0; j < count; j++)
                     sums[j] = exponentials(scores + j * t, weights + j * t, start[row] + first + j / groups + 1, span);
-                mix(weights, count, row_values + head * t * e, span, t, e, mixed);
+                mix(weights, count, own_values, row + 1 < r || head + 1 < k ? next_keys : 0, span, t, e, mixed);
                 for (int j = 0; j < count; j++) {
                     bf16 *to = out + ((row * n + first + j / groups) * h + head * groups + j % groups) * e;
                     for (int64_t c = 0; c < e; c += LANES)
@@ -670,58 +723,181 @@ void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *
     }
 }
 
-int64_t chain_scratch_bytes(const shape *s, int64_t r, int64_t v)
+/* A draft head of one layer that reads a token's embedding [V, D] and features of the policy, then its own last output.
+ * Without join, side by side, the latter normed, the features being times fuse (EAGLE-3); the residual stream starts from
+ * it as it is or, with carry [D], from that times the normed one. With join, their sum, the latter through a norm of its
+ * own (feature_norm [D], carry [D]), normed again and times join (multi-token prediction). */
+typedef struct {
+    const bf16 *embedding, *fuse, *join, *head;
+    const float *feature_norm, *carry;
+    const int64_t *vocabulary; /* the token of each output of the head; 0: its index */
+    int64_t num_features, num_outputs, num_tokens;
+} draft_head;
+
+int64_t draft_scratch_bytes(const shape *s, const draft_head *h, int64_t r, int64_t width)
 {
-    int64_t width = (s->heads + 2 * s->key_heads) * s->head_dim;
-    return pass_scratch_bytes(s, r) + 2 * r * (2 * s->hidden + width + s->hidden + v) + 8 * r + 512;
+    int64_t d = s->hidden, all = (s->heads + 2 * s->key_heads) * s->head_dim, m = r * width;
+    int64_t reading = m * (h->num_features + 3 * d + 2 * s->key_heads * s->head_dim);
+    int64_t drafting = r * (3 * d + all + h->num_outputs);
+    return pass_scratch_bytes(s, r) + 2 * (reading + drafting) + 4 * r * (d + h->num_outputs) + 8 * r + 4 * s->head_dim + 1024;
 }
 
-/* k tokens drafted one after the other by a head of one layer that reads a token's embedding [V, D] and its own last
- * output. Without join, side by side, the latter normed (EAGLE-3). With it, their sum, the latter through its final norm,
- * scaled by carry [D], normed again and times join (multi-token prediction). x [R, D] and qkv are the first step's, start
- * its positions; probs: [k, R, V]; tokens and uniforms: [k, R]. */
-void draft_chain(const layer *l, const shape *s, const bf16 *embedding, const bf16 *join, const float *carry,
-                 const bf16 *head, int64_t v, float sharpness, float *x, const bf16 *first_qkv, const int64_t *first_start, const float *uniforms, int64_t *tokens,
-                 float *probs, int64_t r, int64_t k, char *scratch)
+/* normed = y / sqrt(mean(y^2) + eps), times weight where one is given, of y = a + b, or a where b is 0; x = y if wanted. */
+static void norm_of(const bf16 *a, const bf16 *b, const float *weight, float *x, bf16 *normed, int64_t d, float eps)
+{
+    vf squares = {0};
+    for (int64_t i = 0; i < d; i += LANES) {
+        vf y = b ? load_bf16(a + i) + load_bf16(b + i) : load_bf16(a + i);
+        squares += y * y;
+        if (x)
+            *(vf *)(x + i) = y;
+    }
+    float scale = 1.0f / sqrtf(sum_of(squares) / (float)d + eps);
+    for (int64_t i = 0; i < d; i += LANES) {
+        vf y = (b ? load_bf16(a + i) + load_bf16(b + i) : load_bf16(a + i)) * scale;
+        store_bf16(normed + i, weight ? y * *(const vf *)(weight + i) : y);
+    }
+}
+
+/* x = normed * scale over a row. */
+static void scaled(const bf16 *normed, const float *scale, float *x, int64_t d)
+{
+    for (int64_t i = 0; i < d; i += LANES)
+        *(vf *)(x + i) = load_bf16(normed + i) * *(const vf *)(scale + i);
+}
+
+/* Room for `count` elements, at the start of a line of the cache. */
+static void *take(char **room, int64_t bytes)
+{
+    char *start = (char *)(((uintptr_t)*room + 63) / 64 * 64);
+    *room = start + bytes;
+    return start;
+}
+
+/* The head reads the first count features [P, F] of every row, the first of which stands at start and is followed by the
+ * first of next_ids, and writes their keys and values. Of each row's last one: the residual stream x [R, D] and qkv. */
+static void read_features(const layer *l, const shape *s, const draft_head *h, const bf16 *features, int64_t feature_stride,
+                          const int64_t *next_ids, int64_t id_stride, const int64_t *start, const int64_t *count, float *x,
+                          bf16 *qkv, int64_t r, char *room)
+{
+    int64_t d = s->hidden, e = s->head_dim, f = h->num_features, kv = 2 * s->key_heads * e, m = 0, in = h->join ? d : 2 * d;
+    for (int64_t row = 0; row < r; row++)
+        m += count[row];
+    bf16 *taken = take(&room, 2 * m * f), *hidden = take(&room, 2 * m * d), *joined = take(&room, 2 * m * in),
+         *written = take(&room, 2 * m * kv), *last = take(&room, 2 * r * in);
+    float *turned = take(&room, 4 * e);
+    bf16 *to = taken;
+    for (int64_t row = 0; row < r; row++)
+        for (int64_t i = 0; i < count[row]; i++, to += f) {
+            const bf16 *feature = features + row * feature_stride + i * f;
+            if (h->join) {
+                norm_of(feature, 0, h->feature_norm, 0, to, d, s->eps);
+                norm_of(to, 0, 0, 0, to, d, s->eps);
+            } else {
+                memcpy(to, feature, f * sizeof(bf16));
+            }
+        }
+    product(taken, h->join ? h->join : h->fuse, hidden, m, d, f, 0);
+    bf16 *from = hidden;
+    to = joined;
+    for (int64_t row = 0; row < r; row++) {
+        for (int64_t i = 0; i < count[row]; i++, from += d, to += in) {
+            const bf16 *embedding = h->embedding + next_ids[row * id_stride + i] * d;
+            float *stream = i == count[row] - 1 ? x + row * d : 0;
+            if (h->join) {
+                norm_of(embedding, from, 0, stream, to, d, s->eps);
+            } else {
+                memcpy(to, embedding, d * sizeof(bf16));
+                norm_of(from, 0, 0, stream, to + d, d, s->eps);
+                if (stream && h->carry)
+                    scaled(to + d, h->carry, stream, d);
+            }
+        }
+        memcpy(last + row * in, to - in, in * sizeof(bf16));
+    }
+    product(joined, l->qkv + s->heads * e * in, written, m, kv, in, 0);
+    product(last, l->qkv, qkv, r, s->heads * e + kv, in, 0);
+    for (int64_t row = 0; row < r; row++)
+        for (int64_t i = 0; i < count[row]; i++, written += kv)
+            write_token(written, written + kv / 2, l->qk_norm ? l->qk_norm + s->heads * e : 0, s->cos, s->sin,
+                        start[row] + i, l->keys + row * s->key_heads * e * s->capacity,
+                        l->values + row * s->key_heads * e * s->capacity, turned, s->key_heads, e, s->capacity, s->eps);
+}
+
+/* The input of a further step from the token drafted last and the output of the step before: x before the final norm and
+ * normed after it, both [R, D]. The next residual stream goes to x, and its qkv. */
+static void enter_step(const layer *l, const shape *s, const draft_head *h, const int64_t *last, float *x, bf16 *normed,
+                       bf16 *joined, bf16 *qkv, int64_t r)
 {
     int64_t d = s->hidden, width = (s->heads + 2 * s->key_heads) * s->head_dim;
-    int64_t *start = (int64_t *)scratch;
-    bf16 *joined = (bf16 *)(start + r), *qkv = joined + 2 * r * d, *normed = qkv + r * width, *logits = normed + r * d;
-    char *rest = (char *)(((uintptr_t)(logits + r * v) + 63) / 64 * 64);
-    memcpy(start, first_start, r * sizeof(int64_t));
-    for (int64_t step = 0; step < k; step++) {
-        const int64_t *last = tokens + (step - 1) * r;
-        for (int64_t row = 0; step > 0 && row < r; row++)
-            start[row]++;
-        if (step > 0 && !join) {
-            add_norm(x, 0, normed, 0, 0, r, d, s->eps);
-            for (int64_t row = 0; row < r; row++) {
-                memcpy(joined + row * 2 * d, embedding + last[row] * d, d * sizeof(bf16));
-                memcpy(joined + row * 2 * d + d, normed + row * d, d * sizeof(bf16));
-            }
-            product(joined, l->qkv, qkv, r, width, 2 * d, 0);
-        } else if (step > 0) {
-            for (int64_t row = 0; row < r; row++)
-                for (int64_t i = 0; i < d; i += LANES)
-                    *(vf *)(x + row * d + i) = load_bf16(normed + row * d + i) * *(const vf *)(carry + i);
-            add_norm(x, 0, normed, 0, 0, r, d, s->eps);
-            product(normed, join, joined, r, d, d, 0);
-            for (int64_t row = 0; row < r; row++)
-                for (int64_t i = 0; i < d; i += LANES)
-                    *(vf *)(x + row * d + i) = load_bf16(embedding + last[row] * d + i);
-            add_norm(x, joined, normed, 0, 0, r, d, s->eps);
-            product(normed, l->qkv, qkv, r, width, d, 0);
+    if (!h->join) {
+        add_norm(x, 0, normed, 0, 0, r, d, s->eps);
+        for (int64_t row = 0; row < r; row++) {
+            memcpy(joined + row * 2 * d, h->embedding + last[row] * d, d * sizeof(bf16));
+            memcpy(joined + row * 2 * d + d, normed + row * d, d * sizeof(bf16));
+            if (h->carry)
+                scaled(normed + row * d, h->carry, x + row * d, d);
         }
-        run_layers(l, 1, s, x, step > 0 ? qkv : first_qkv, start, normed, 0, r, 1, rest);
-        product(normed, head, logits, r, v, d, 0);
-        softmax(logits, probs + step * r * v, r, v, sharpness);
-        draw(probs + step * r * v, uniforms + step * r, tokens + step * r, r, v);
+        product(joined, l->qkv, qkv, r, width, 2 * d, 0);
+        return;
+    }
+    for (int64_t row = 0; row < r; row++)
+        scaled(normed + row * d, h->carry, x + row * d, d);
+    add_norm(x, 0, normed, 0, 0, r, d, s->eps);
+    product(normed, h->join, joined, r, d, d, 0);
+    for (int64_t row = 0; row < r; row++)
+        for (int64_t i = 0; i < d; i += LANES)
+            *(vf *)(x + row * d + i) = load_bf16(h->embedding + last[row] * d + i);
+    add_norm(x, joined, normed, 0, 0, r, d, s->eps);
+    product(normed, l->qkv, qkv, r, width, d, 0);
+}
+
+/* What the head proposes next, [R, V], and one token drawn from it for every row. outputs: room for R times its outputs. */
+static void propose(const draft_head *h, const bf16 *logits, float sharpness, const float *uniforms, int64_t *tokens,
+                    float *probs, float *outputs, int64_t r)
+{
+    if (!h->vocabulary) {
+        softmax(logits, probs, r, h->num_tokens, sharpness);
+    } else {
+        softmax(logits, outputs, r, h->num_outputs, sharpness);
+        memset(probs, 0, r * h->num_tokens * sizeof(float));
+        for (int64_t row = 0; row < r; row++)
+            for (int64_t i = 0; i < h->num_outputs; i++)
+                probs[row * h->num_tokens + h->vocabulary[i]] = outputs[row * h->num_outputs + i];
+    }
+    draw(probs, uniforms, tokens, r, h->num_tokens);
+}
+
+/* A whole draft: the head reads what it has not read yet, see read_features(), then k tokens are drawn one after the other.
+ * probs: [k, R, V]; tokens and uniforms: [k, R]. scratch: draft_scratch_bytes() bytes, width being the largest count. */
+void draft(const layer *l, const shape *s, const draft_head *h, const bf16 *features, int64_t feature_stride,
+           const int64_t *next_ids, int64_t id_stride, const int64_t *start, const int64_t *count, float sharpness,
+           const float *uniforms, int64_t *tokens, float *probs, int64_t r, int64_t k, char *scratch)
+{
+    int64_t d = s->hidden, width = (s->heads + 2 * s->key_heads) * s->head_dim, v = h->num_tokens;
+    int64_t *at = take(&scratch, 8 * r);
+    float *x = take(&scratch, 4 * r * d), *outputs = take(&scratch, 4 * r * h->num_outputs);
+    bf16 *joined = take(&scratch, 4 * r * d), *qkv = take(&scratch, 2 * r * width), *normed = take(&scratch, 2 * r * d),
+         *logits = take(&scratch, 2 * r * h->num_outputs);
+    char *room = take(&scratch, 0);
+    read_features(l, s, h, features, feature_stride, next_ids, id_stride, start, count, x, qkv, r, room);
+    for (int64_t row = 0; row < r; row++)
+        at[row] = start[row] + count[row] - 1;
+    for (int64_t step = 0; step < k; step++) {
+        if (step > 0) {
+            enter_step(l, s, h, tokens + (step - 1) * r, x, normed, joined, qkv, r);
+            for (int64_t row = 0; row < r; row++)
+                at[row]++;
+        }
+        run_layers(l, 1, s, x, qkv, at, normed, 0, r, 1, room);
+        product(normed, h->head, logits, r, h->num_outputs, d, 0);
+        propose(h, logits, sharpness, uniforms + step * r, tokens + step * r, probs + step * r * v, outputs, r);
     }
 }
 #else
 int64_t pass_scratch_bytes(const void *s, int64_t m) { return 0; }
-int64_t chain_scratch_bytes(const void *s, int64_t r, int64_t v) { return 0; }
+int64_t draft_scratch_bytes(const void *s, const void *h, int64_t r, int64_t width) { return 0; }
 void product(void) {}
 void run_layers(void) {}
-void draft_chain(void) {}
+void draft(void) {}
 #endif

@@ -30,13 +30,16 @@ _SIGNATURES: dict[str, list[type]] = {
     "verify": [_POINTER, _SIZE, _SIZE, _POINTER, _SIZE, _SIZE, *[_POINTER] * 6, *[_SIZE] * 3, _POINTER],
     "product": [*[_POINTER] * 3, *[_SIZE] * 4],
     "pass_scratch_bytes": [_POINTER, _SIZE],
-    "chain_scratch_bytes": [_POINTER, _SIZE, _SIZE],
-    "draft_chain": [*[_POINTER] * 6, _SIZE, _REAL, *[_POINTER] * 6, *[_SIZE] * 2, _POINTER],
+    "draft_scratch_bytes": [_POINTER, _POINTER, _SIZE, _SIZE],
+    "draft": [
+        *(*[_POINTER] * 4, _SIZE, _POINTER, _SIZE, *[_POINTER] * 2, _REAL),
+        *(*[_POINTER] * 3, _SIZE, _SIZE, _POINTER),
+    ],
     "run_layers": [_POINTER, _SIZE, *[_POINTER] * 5, *[_SIZE] * 3, _POINTER],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
 }
-_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "chain_scratch_bytes", "use_tiles")
+_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "draft_scratch_bytes", "use_tiles")
 """Functions that return one."""
 
 

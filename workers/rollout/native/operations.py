@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
-from workers.rollout.operations import Chain, Emitted, KvCache, Operations, PackedLayer
+from workers.rollout.operations import Chain, Emitted, KvCache, Operations, PackedLayer, Unread
 
 _LANES = 16
 _TILE = 32
@@ -43,6 +43,32 @@ class Shape(ctypes.Structure):
         ("cos", ctypes.c_void_p),
         ("sin", ctypes.c_void_p),
     ]
+
+
+class DraftHead(ctypes.Structure):
+    """kernels.c's `draft_head`."""
+
+    _fields_: ClassVar = [
+        *((name, ctypes.c_void_p) for name in ("embedding", "fuse", "join", "head")),
+        *((name, ctypes.c_void_p) for name in ("feature_norm", "carry", "vocabulary")),
+        *((name, ctypes.c_int64) for name in ("num_features", "num_outputs", "num_tokens")),
+    ]
+
+    @classmethod
+    def of(cls, chain: Chain) -> "DraftHead | None":
+        """None where a product is not by matrix tiles."""
+        first, head = chain.fuse or chain.join, chain.head
+        if not isinstance(first, Product) or not isinstance(head, Product):
+            return None
+        tensors = (chain.feature_norm_D, chain.carry_D, chain.vocabulary_V)
+        return cls(
+            chain.embedding_VD.data_ptr(),
+            None if chain.fuse is None else first.address,
+            None if chain.join is None else first.address,
+            head.address,
+            *(None if tensor is None else tensor.data_ptr() for tensor in tensors),
+            *(first.num_inputs, head.num_outputs, len(chain.embedding_VD)),
+        )
 
 
 class NativeKvCache:
@@ -88,9 +114,12 @@ class NativeKvCache:
 
     def scratch_for(self, num_tokens: int) -> Tensor:
         """Room for what a pass over so many tokens writes down on its way."""
-        needed = self.library.pass_scratch_bytes(ctypes.byref(self.shape), num_tokens)
-        if self.scratch.numel() < needed:
-            self.scratch = torch.empty(needed, dtype=torch.uint8)
+        return self.room(self.library.pass_scratch_bytes(ctypes.byref(self.shape), num_tokens))
+
+    def room(self, num_bytes: int) -> Tensor:
+        """At least so many bytes to write on."""
+        if self.scratch.numel() < num_bytes:
+            self.scratch = torch.empty(num_bytes, dtype=torch.uint8)
         return self.scratch
 
     def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
@@ -248,31 +277,28 @@ class NativeOperations(Operations):
     def draft_chain(
         self,
         chain: Chain,
-        x_R1D: Tensor,
-        qkv_R1W: Tensor,
+        unread: Unread,
         cache: KvCache,
-        start_R: Tensor,
         draft_length: int,
         temperature: float,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor] | None:
         assert isinstance(cache, NativeKvCache)
-        table = cache.table(chain.layers)
-        join = chain.join
-        if table is None or not isinstance(chain.head, Product) or not (join is None or isinstance(join, Product)):
+        table, head = cache.table(chain.layers), DraftHead.of(chain)
+        if table is None or head is None:
             return None
-        num_rows, num_tokens = len(start_R), chain.head.num_outputs
+        features, next_ids, start_R, count_R = unread
+        num_rows, width = next_ids.shape
         tokens_KR = torch.empty(draft_length, num_rows, dtype=torch.int64)
-        probs_KRV = torch.empty(draft_length, num_rows, num_tokens)
+        probs_KRV = torch.empty(draft_length, num_rows, head.num_tokens)
         uniforms_KR = torch.rand(draft_length, num_rows, generator=generator)
-        shape = ctypes.byref(cache.shape)
-        scratch = torch.empty(self.library.chain_scratch_bytes(shape, num_rows, num_tokens), dtype=torch.uint8)
-        self.library.draft_chain(
-            *(table, shape, chain.embedding_VD.data_ptr(), None if join is None else join.address),
-            *(None if chain.carry_D is None else chain.carry_D.data_ptr(), chain.head.address, num_tokens),
-            1 / temperature if temperature else 0.0,
-            *(x_R1D.data_ptr(), qkv_R1W.data_ptr(), start_R.data_ptr(), uniforms_KR.data_ptr()),
-            *(tokens_KR.data_ptr(), probs_KRV.data_ptr(), num_rows, draft_length, scratch.data_ptr()),
+        shape, head_at = ctypes.byref(cache.shape), ctypes.byref(head)
+        scratch = cache.room(self.library.draft_scratch_bytes(shape, head_at, num_rows, width))
+        self.library.draft(
+            *(table, shape, head_at, features.data_ptr(), features.stride(0), next_ids.data_ptr(), next_ids.stride(0)),
+            *(start_R.data_ptr(), count_R.data_ptr(), 1 / temperature if temperature else 0.0),
+            *(uniforms_KR.data_ptr(), tokens_KR.data_ptr(), probs_KRV.data_ptr()),
+            *(num_rows, draft_length, scratch.data_ptr()),
         )
         return tokens_KR.T, probs_KRV.transpose(0, 1)
 

@@ -32,13 +32,25 @@ def reduced(policy):
     return head
 
 
-@pytest.fixture(params=["eagle3", "reduced", "mtp", "draft_model"])
-def draft(request, policy, head, reduced):
+@pytest.fixture
+def narrow(policy):
+    """Its sizes are all its own."""
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 2, "num_key_value_heads": 1}
+    layer = dataclasses.replace(policy.config, **sizes, head_dim=8, rope_theta=1e6, rms_norm_eps=1e-6)
+    head = Eagle3Head(EagleConfig(policy.config, (0, 1, 3), layer=layer, norm_before_residual=True))
+    head.initialize(policy, 3)
+    return head
+
+
+@pytest.fixture(params=["eagle3", "reduced", "narrow", "mtp", "draft_model"])
+def draft(request, policy, head, reduced, narrow):
     """(kind, a draft of that kind)."""
-    if request.param in ("eagle3", "reduced"):
-        return "eagle3", head if request.param == "eagle3" else reduced
+    heads = {"eagle3": head, "reduced": reduced, "narrow": narrow}
+    if request.param in heads:
+        return "eagle3", heads[request.param]
     small = dataclasses.replace(policy.config, hidden_size=16, num_hidden_layers=1)
-    draft = MtpModule(MtpConfig(policy.config)) if request.param == "mtp" else DraftModel(small)
+    of_own_sizes = MtpConfig(policy.config, dataclasses.replace(policy.config, intermediate_size=40))
+    draft = MtpModule(of_own_sizes) if request.param == "mtp" else DraftModel(small)
     draft.initialize(policy, 3)
     return request.param, draft
 
@@ -76,6 +88,37 @@ def test_eagle3_is_laid_out_as_vllm_reads_it(head, tmp_path):
     assert {name.split(".")[0] for name in tensors} == {"embed_tokens", "fc", "midlayer", "norm", "lm_head"}
     assert {"midlayer.hidden_norm.weight", "midlayer.self_attn.q_proj.weight"} <= set(tensors)
     assert list(tensors["midlayer.self_attn.k_proj.weight"].shape) == [2 * 16, 2 * 32]
+
+
+def test_a_head_of_its_own_width_is_laid_out_as_vllm_reads_it(narrow, tmp_path):
+    """Everything has the head's width but what fc reads; config.json names both widths."""
+    save_draft(narrow, tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    assert (document["hidden_size"], document["target_hidden_size"], document["head_dim"]) == (24, 32, 8)
+    assert document["norm_before_residual"] is True
+    shapes = {name: list(tensor.shape) for name, tensor in load_file(tmp_path / "model.safetensors").items()}
+    assert shapes["embed_tokens.weight"] == shapes["lm_head.weight"] == [48, 24]
+    assert shapes["fc.weight"] == [24, 3 * 32]
+    assert shapes["midlayer.self_attn.q_proj.weight"] == [2 * 8, 2 * 24]
+    assert shapes["midlayer.mlp.down_proj.weight"] == [24, 40]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_layers": 2}, "num_hidden_layers = 2: only drafts of one layer"),
+        ({"norm_output": True}, "norm_output = True: not implemented"),
+        ({"eagle_config": {"norm_before_fc": True}}, "norm_before_fc = True: not implemented"),
+        ({"attention_bias": True}, "attention_bias = True: only False"),
+        ({"target_hidden_size": 64}, "target_hidden_size = 64, but the policy has 32"),
+        ({"vocab_size": 50}, "vocab_size = 50, but the policy has 48"),
+    ],
+)
+def test_a_head_that_computes_otherwise_is_refused(head, policy, tmp_path, change, message):
+    save_draft(head, tmp_path)
+    edit(tmp_path, **change)
+    with pytest.raises(CheckpointError, match=message):
+        load_draft(tmp_path, policy.config)
 
 
 def test_a_reduced_vocabulary_is_laid_out_as_vllm_reads_it(reduced, tmp_path):
@@ -148,7 +191,7 @@ def test_any_qwen3_checkpoint_of_the_policys_vocabulary_is_a_draft_model(make_po
 
 def test_what_is_no_head_of_this_policy_is_refused_by_name(head, policy, tmp_path):
     save_draft(head, tmp_path)
-    with pytest.raises(CheckpointError, match=r"config\.json: hidden_size = 32, but the policy has 64"):
+    with pytest.raises(CheckpointError, match=r"config\.json: target_hidden_size = 32, but the policy has 64"):
         load_draft(tmp_path, dataclasses.replace(policy.config, hidden_size=64))
     edit(tmp_path, eagle_aux_hidden_state_layer_ids=None)
     with pytest.raises(CheckpointError, match=r"eagle_aux_hidden_state_layer_ids = None: must list"):

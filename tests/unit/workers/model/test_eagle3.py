@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -78,3 +80,33 @@ def test_a_vocabulary_that_does_not_fit_is_refused(policy):
     assert EagleConfig(policy.config, draft_vocab_size=48).draft_vocab_size is None
     with pytest.raises(ValueError, match="3 different tokens chosen: must be 4"):
         Eagle3Head(EagleConfig(policy.config, draft_vocab_size=4)).choose_vocabulary(torch.tensor([1, 2, 2, 3]))
+
+
+def test_a_narrow_head_starts_from_the_policys_tokens_as_far_as_they_fit(make_policy):
+    """Inner products of embeddings are kept where the width holds their rank, else as many as it can hold."""
+    policy = make_policy()
+    embedding = policy.model.embed_tokens.weight.detach()
+    products = embedding @ embedding.T
+    errors = {}
+    for width in (16, 32, 40):
+        layer = dataclasses.replace(policy.config, hidden_size=width)
+        head = Eagle3Head(EagleConfig(policy.config, layer=layer))
+        head.initialize(policy, 0)
+        own = head.embed_tokens.weight.detach()
+        errors[width] = (own @ own.T - products).norm().item()
+    assert errors[32] < 1e-3 * products.norm().item()
+    assert errors[40] == pytest.approx(errors[32], abs=1e-3)
+    values = torch.linalg.svdvals(embedding)
+    assert errors[16] == pytest.approx((values[16:] ** 4).sum().sqrt().item(), rel=1e-3)
+
+
+def test_the_residual_stream_starts_from_the_feature_or_from_that_normed(make_policy):
+    policy = make_policy()
+    feature, embedded = torch.randn(2, 3, 32), torch.randn(2, 3, 32)
+    for is_normed in (False, True):
+        head = Eagle3Head(EagleConfig(policy.config, norm_before_residual=is_normed))
+        torch.nn.init.constant_(head.midlayer.hidden_norm.weight, 2.0)
+        residual, x = head.enter(embedded, feature)
+        normed = 2 * feature / feature.square().mean(-1, keepdim=True).add(1e-5).sqrt()
+        torch.testing.assert_close(residual, normed if is_normed else feature)
+        torch.testing.assert_close(x, torch.cat([embedded, normed], -1))

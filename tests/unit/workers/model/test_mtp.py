@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -46,3 +48,12 @@ def test_an_engine_gets_what_the_module_shares_too(policy, module):
     assert torch.equal(exported["policy_norm.weight"], policy.model.norm.weight)
     assert exported.keys() >= module.state_dict().keys()
     assert not any(tensor.requires_grad for tensor in exported.values())
+
+
+def test_its_layer_has_sizes_of_its_own_but_the_policys_width(make_policy):
+    config = make_policy().config
+    module = MtpModule(MtpConfig(config, dataclasses.replace(config, intermediate_size=24, num_attention_heads=2)))
+    assert list(module.layer.mlp.gate_proj.weight.shape) == [24, 32]
+    assert list(module.layer.self_attn.q_proj.weight.shape) == [2 * 16, 32]
+    with pytest.raises(ValueError, match="hidden_size = 16: must be the policy's, 32"):
+        MtpConfig(config, dataclasses.replace(config, hidden_size=16))

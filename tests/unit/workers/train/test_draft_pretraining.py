@@ -87,6 +87,24 @@ def test_a_reduced_vocabulary_holds_the_most_frequent_response_tokens(make_polic
     assert min(map(emitted.count, chosen)) >= max(emitted.count(t) for t in range(48) if t not in chosen)
 
 
+def test_heads_are_half_as_large_as_the_policy_unless_told_otherwise(make_policy, batch):
+    policy = make_policy()
+    config = policy.config
+
+    def sizes(drafter):
+        shape = new_draft(drafter, policy, batch, seed=0).config.shape
+        return shape.hidden_size, shape.intermediate_size, shape.num_attention_heads, shape.num_key_value_heads
+
+    d, m, h, k = config.hidden_size, config.intermediate_size, config.num_attention_heads, config.num_key_value_heads
+    assert sizes(Eagle3Drafter()) == (d // 2, m // 2, h // 2, max(1, k // 2))
+    assert sizes(MtpDrafter()) == (d, m // 2, h // 2, max(1, k // 2))
+    shape = {"intermediate_size": 48, "num_attention_heads": 6, "num_key_value_heads": 3}
+    assert sizes(MtpDrafter.model_validate({"shape": shape})) == (d, 48, 6, 3)
+    assert sizes(Eagle3Drafter.model_validate({"shape": shape | {"hidden_size": 24}})) == (24, 48, 6, 3)
+    with pytest.raises(ValueError, match="num_key_value_heads = 4: must divide num_attention_heads = 6"):
+        new_draft(MtpDrafter.model_validate({"shape": shape | {"num_key_value_heads": 4}}), policy, batch, seed=0)
+
+
 def test_a_draft_model_has_the_configured_shape_and_the_policys_vocabulary(make_policy, batch):
     shape = {"num_layers": 2, "hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 1}
     draft = new_draft(DraftModelDrafter.model_validate({"shape": shape}), make_policy(), batch, seed=0)

@@ -31,10 +31,9 @@ NUM_SAMPLES = 20_000
 MAX_NEW_TOKENS = 3
 
 
-@pytest.fixture(scope="module", params=[Eagle3Head, MtpModule, DraftModel])
-def engine(request):
+def make_engine(kind, vocab_size=16):
     config = ModelConfig(
-        vocab_size=16,
+        vocab_size=vocab_size,
         hidden_size=64,
         intermediate_size=96,
         num_hidden_layers=3,
@@ -48,13 +47,22 @@ def engine(request):
     with torch.no_grad():
         policy.lm_head.weight.mul_(3)
         policy.model.embed_tokens.weight.mul_(20)
+    narrow = dataclasses.replace(config, hidden_size=32, intermediate_size=64, num_attention_heads=1)
     settings, draft = {
-        Eagle3Head: lambda: (Eagle3Config, Eagle3Head(EagleConfig(config))),
-        MtpModule: lambda: (MtpDrafterConfig, MtpModule(MtpConfig(config))),
-        DraftModel: lambda: (DraftModelConfig, DraftModel(dataclasses.replace(config, num_hidden_layers=1))),
-    }[request.param]()
+        "eagle3": lambda: (Eagle3Config, Eagle3Head(EagleConfig(config))),
+        "narrow": lambda: (Eagle3Config, Eagle3Head(EagleConfig(config, layer=narrow, norm_before_residual=True))),
+        "reduced": lambda: (Eagle3Config, Eagle3Head(EagleConfig(config, draft_vocab_size=16))),
+        "mtp": lambda: (MtpDrafterConfig, MtpModule(MtpConfig(config))),
+        "draft_model": lambda: (DraftModelConfig, DraftModel(dataclasses.replace(config, num_hidden_layers=1))),
+    }[kind]()
+    if kind == "reduced":
+        draft.choose_vocabulary(torch.arange(0, 32, 2))
     draft.initialize(policy, 2)
-    if request.param is DraftModel:
+    with torch.no_grad():
+        for name, parameter in draft.named_parameters():
+            if "norm" in name:
+                parameter.copy_(torch.linspace(0.5, 1.5, len(parameter)))
+    if kind == "draft_model":
         # Its first distributions are nearly even; the policy's embedding and head make it agree now and then.
         draft.language_model.model.embed_tokens.weight.data.copy_(policy.model.embed_tokens.weight)
         draft.language_model.lm_head.weight.data.copy_(policy.lm_head.weight)
@@ -66,9 +74,14 @@ def engine(request):
     return engine
 
 
+@pytest.fixture(scope="module", params=["narrow", "mtp", "draft_model"])
+def engine(request):
+    return make_engine(request.param)
+
+
 @pytest.mark.parametrize(
     ("engine", "temperature"),
-    [(Eagle3Head, 1.0), (Eagle3Head, 0.7), (MtpModule, 1.0), (MtpModule, 0.7), (DraftModel, 0.7)],
+    [("narrow", 1.0), ("narrow", 0.7), ("mtp", 1.0), ("mtp", 0.7), ("draft_model", 0.7)],
     indirect=["engine"],
 )
 def test_speculative_samples_follow_the_engine_without_speculation(engine, temperature):
@@ -102,14 +115,14 @@ def test_greedy_output_is_that_without_speculation(engine):
     assert same >= 0.9 * len(prompts)
 
 
-@pytest.mark.parametrize("engine", [Eagle3Head, MtpModule], indirect=True)
-def test_a_draft_in_one_call_is_that_step_by_step(engine, monkeypatch):
+@pytest.mark.parametrize(("kind", "vocab_size"), [("eagle3", 16), ("narrow", 16), ("reduced", 32), ("mtp", 16)])
+def test_a_draft_in_one_call_is_that_step_by_step(kind, vocab_size, monkeypatch):
     """Greedily, so that only rounding can tell them apart: the one call keeps what a step hands on in float32."""
-    at_once, by_steps = [], []
+    engine, at_once, by_steps = make_engine(kind, vocab_size), [], []
     chain, draft = NativeOperations.draft_chain, FeatureSession.draft
 
-    def run_chain(self, spec, x, *arguments):
-        at_once.append(chain(self, spec, x.clone(), *arguments))
+    def run_chain(self, *arguments):
+        at_once.append(chain(self, *arguments))
 
     def run_draft(self, *arguments):
         by_steps.append(draft(self, *arguments))
@@ -120,6 +133,9 @@ def test_a_draft_in_one_call_is_that_step_by_step(engine, monkeypatch):
     engine.generate([[a, b] for a in range(1, 9) for b in range(1, 9)], 1, SamplingParams(0.0, 20, 0))
     if at_once[0] is None:
         pytest.skip("this processor has no matrix tiles")
+    for (tokens_RK, probs_RKV), steps in zip(at_once, by_steps, strict=True):
+        assert probs_RKV.shape == steps.probs_RKV.shape
+        assert torch.equal(probs_RKV.argmax(2), tokens_RK)
     one = torch.cat([tokens.flatten() for tokens, _ in at_once])
     other = torch.cat([step.token_ids_RK.flatten() for step in by_steps])
     assert len(one) > 1000
