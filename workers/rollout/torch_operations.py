@@ -26,8 +26,10 @@ class Placement:
     cos_RN1E: Tensor
     signed_sin_RN1E: Tensor
     """With the sign of the rotated half folded in."""
-    bias_R1QS: Tensor
-    """What is added to scores: 0 up to the query's position, -inf after it."""
+    span: int
+    bias_R1QS: Tensor | None
+    """What is added to scores: 0 up to the query's position, -inf after it. None where every row begins and is as long
+    as the span: it then holds nothing but the new tokens."""
 
 
 class TorchKvCache:
@@ -71,18 +73,23 @@ class TorchKvCache:
     def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
         device = start_R.device
         positions_RN = start_R.unsqueeze(1) + torch.arange(num_new, device=device)
-        groups = self.config.num_attention_heads // self.config.num_key_value_heads
-        is_after_RNS = torch.arange(span, device=device) > positions_RN.unsqueeze(2)
-        bias_RNS = torch.zeros(is_after_RNS.shape, dtype=self.dtype, device=device)
-        bias_RNS.masked_fill_(is_after_RNS, float("-inf"))
-        bias_RGNS = bias_RNS.unsqueeze(1).expand(-1, groups, -1, -1)
         return Placement(
             positions_RN,
             torch.arange(len(start_R), device=device).unsqueeze(1),
             self.cos_TE[positions_RN].unsqueeze(2),
             self.signed_sin_TE[positions_RN].unsqueeze(2),
-            bias_RGNS.reshape(len(start_R), 1, groups * num_new, span),
+            span,
+            None if self.is_fused and num_new == span else self._bias(positions_RN, span),
         )
+
+    def _bias(self, positions_RN: Tensor, span: int) -> Tensor:
+        num_rows, num_new = positions_RN.shape
+        groups = self.config.num_attention_heads // self.config.num_key_value_heads
+        is_after_RNS = torch.arange(span, device=positions_RN.device) > positions_RN.unsqueeze(2)
+        bias_RNS = torch.zeros(is_after_RNS.shape, dtype=self.dtype, device=positions_RN.device)
+        bias_RNS.masked_fill_(is_after_RNS, float("-inf"))
+        bias_RGNS = bias_RNS.unsqueeze(1).expand(-1, groups, -1, -1)
+        return bias_RGNS.reshape(num_rows, 1, groups * num_new, span)
 
     def write(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> None:
         self._write(layer, *self._turn(qkv_RNW, qk_norm_HE, placement)[1:], placement)
@@ -91,7 +98,10 @@ class TorchKvCache:
         q_RNHE, k_RNKE, v_RNKE = self._turn(qkv_RNW, qk_norm_HE, placement)
         self._write(layer, k_RNKE, v_RNKE, placement)
         num_rows, num_new, num_heads, head_dim = q_RNHE.shape
-        num_key_heads, span = k_RNKE.shape[2], placement.bias_R1QS.shape[-1]
+        if placement.bias_R1QS is None:
+            mixed = causal_attention(*(x.to(self.dtype) for x in (q_RNHE, k_RNKE, v_RNKE)))
+            return mixed.flatten(2).to(qkv_RNW.dtype)
+        num_key_heads, span = k_RNKE.shape[2], placement.span
         groups = num_heads // num_key_heads
         keys_RSKE, values_RSKE = (store[layer][:num_rows, :span] for store in (self.keys, self.values))
         # Query heads that share a key head become further queries of it, so nothing is repeated.
@@ -151,6 +161,15 @@ def fused_attention(q_RKQE: Tensor, keys_RSKE: Tensor, values_RSKE: Tensor, bias
         return F.scaled_dot_product_attention(
             q_RKQE, keys_RSKE.transpose(1, 2), values_RSKE.transpose(1, 2), attn_mask=bias_R1QS, scale=1.0
         )
+
+
+def causal_attention(q_RNHE: Tensor, keys_RNKE: Tensor, values_RNKE: Tensor) -> Tensor:
+    """Of tokens to their own and earlier ones, [R, N, H, E], without a mask, which would be as large as all scores."""
+    groups = q_RNHE.shape[2] // keys_RNKE.shape[2]
+    keys, values = (x.transpose(1, 2).repeat_interleave(groups, 1) for x in (keys_RNKE, values_RNKE))
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        mixed = F.scaled_dot_product_attention(q_RNHE.transpose(1, 2), keys, values, is_causal=True, scale=1.0)
+    return mixed.transpose(1, 2)
 
 
 class TorchOperations(Operations):

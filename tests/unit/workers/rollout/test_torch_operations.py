@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from workers.model.config import ModelConfig
+from workers.rollout.graphs import StaticOperations
 from workers.rollout.torch_operations import TorchOperations
 
 CONFIG = ModelConfig(
@@ -56,6 +57,16 @@ def test_nothing_behind_a_token_is_attended_to(operations):
     second = cache.attend(0, changed, None, cache.place(torch.zeros(3, dtype=torch.int64), 2, 2))
     assert torch.equal(first[:, 0], second[:, 0])
     assert not torch.allclose(first[:, 1], second[:, 1])
+
+
+def test_fused_attention_is_plain_attention(operations):
+    """In the middle of sequences, and at their beginning, where every token stands behind all before it."""
+    fused = StaticOperations(1e-6, torch.float32, torch.device("cpu"))
+    plain, other = (ops.allocate_cache(CONFIG, 1, 3, 6, is_verified=True) for ops in (operations, fused))
+    for start, span in [(torch.zeros(3, dtype=torch.int64), 2), (START, 5)]:
+        expected, got = (cache.attend(0, QKV, None, cache.place(start, 2, span)) for cache in (plain, other))
+        torch.testing.assert_close(got, expected)
+    assert other.place(torch.zeros(3, dtype=torch.int64), 2, 2).bias_R1QS is None
 
 
 @pytest.mark.parametrize("is_verified", [True, False])
