@@ -7,7 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from vllm import ModelRegistry
+from vllm.config import SpeculativeConfig
+from vllm.v1.sample import rejection_sampler
+from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
 
+_vllms_override = SpeculativeConfig.hf_config_override
 _MTP_ARCHITECTURE = "Qwen3MTP"
 
 
