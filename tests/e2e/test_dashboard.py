@@ -54,13 +54,29 @@ def test_a_wrong_value_is_told_at_its_field(page: Page) -> None:
 
 
 def test_launching_leads_to_the_run(page: Page, launched: dict[str, str]) -> None:
+    """Engine and trainer always differ by more than the limit given, so the audit will raise its alarm."""
     _open_form(page)
     page.locator("#run-name").fill("from the form")
     page.locator("#field-grpo-num_steps").fill("500")
+    limit = page.locator("#field-audit-max_mismatch_ratio")
+    page.locator("details").filter(has=limit).locator("summary").click()
+    limit.fill("1.0000001")
     page.get_by_role("button", name="Launch", exact=True).click()
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}"), timeout=EXPECT_MS)
     expect(page.get_by_role("heading", name="from the form")).to_be_visible()
     launched["url"] = page.url
+    launched["id"] = page.url.split("/")[-1].split("?")[0]
+
+
+def test_an_alarm_appears_by_itself_and_says_what_to_do(page: Page, launched: dict[str, str], installation) -> None:
+    page.goto(launched["url"])
+    alarm = page.get_by_role("alert").filter(has_text="Log-probability mismatch")
+    expect(alarm).to_contain_text("What to do", timeout=120_000)
+    page.goto("/")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="from the form", exact=True))
+    expect(row).to_contain_text(re.compile("[1-9] alarm"), timeout=EXPECT_MS)
+    told = installation.foredeck("show", launched["id"]).stdout
+    assert "Log-probability mismatch since step" in told
 
 
 def _num_points(page: Page) -> int:
@@ -114,7 +130,7 @@ def test_stopping_ends_the_run(page: Page, launched: dict[str, str], warm_instal
     page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name="Stop the run").click()
     expect(page.locator(".run-title-line")).to_contain_text(re.compile("stopped", re.IGNORECASE), timeout=EXPECT_MS)
-    assert warm_installation.run(launched["url"].split("/")[-1].split("?")[0])["status"] == "stopped"
+    assert warm_installation.run(launched["id"])["status"] == "stopped"
 
 
 def test_a_clone_starts_from_the_same_settings(page: Page, launched: dict[str, str]) -> None:
@@ -123,26 +139,10 @@ def test_a_clone_starts_from_the_same_settings(page: Page, launched: dict[str, s
     expect(page.locator("#field-grpo-num_steps")).to_have_value("500", timeout=EXPECT_MS)
 
 
-def test_an_alarm_appears_by_itself_and_says_what_to_do(page: Page, warm_installation) -> None:
-    """Engine and trainer always differ by more than this limit, so the audit raises its alarm. Nothing is probed:
-    that so small a model gains nothing from speculation would be an alarm too."""
-    settings = ("audit.max_mismatch_ratio=1.0000001", "probe.interval_steps=0")
-    run_id = warm_installation.launch("alarming", 2, *(part for setting in settings for part in ("--set", setting)))
-    page.goto(f"/runs/{run_id}")
-    alarm = page.get_by_role("alert").filter(has_text="Log-probability mismatch")
-    expect(alarm).to_contain_text("What to do", timeout=120_000)
-    page.goto("/")
-    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="alarming", exact=True))
-    expect(row).to_contain_text("1 alarm", timeout=EXPECT_MS)
-    told = warm_installation.foredeck("show", run_id).stdout
-    assert "Log-probability mismatch since step" in told
-
-
-def test_draft_training_ends_with_what_the_draft_is_worth(page: Page, warm_installation) -> None:
-    run_id = warm_installation.launch("draft alone", 2, "--set", "job=draft_training")
-    page.goto(f"/runs/{run_id}")
-    expect(page.locator(".run-head-progress")).to_contain_text("Draft trained", timeout=120_000)
-    expect(page.locator(".draft-path")).to_contain_text("/draft", timeout=EXPECT_MS)
+def test_draft_training_ends_with_what_the_draft_is_worth(page: Page, trained_draft) -> None:
+    page.goto(f"/runs/{trained_draft['run_id']}")
+    expect(page.locator(".run-head-progress")).to_contain_text("Draft trained", timeout=EXPECT_MS)
+    expect(page.locator(".draft-path")).to_contain_text(trained_draft["path"], timeout=EXPECT_MS)
     chart = page.get_by_role("img", name="Held-out acceptance by draft position, %")
     expect(chart).to_be_visible(timeout=EXPECT_MS)
     expect(page.get_by_role("tab", name="Samples")).to_have_count(0)

@@ -128,6 +128,10 @@ class Native:
         assert kind == "CMD"
         return [self._rewritten(part) for part in command]
 
+    def allowed_s(self, name: str) -> float:
+        """Seconds after which a health check has failed."""
+        return float(self._services[name]["healthcheck"]["timeout"].removesuffix("s"))
+
     def run(self, name: str) -> None:
         done = subprocess.run(
             self.command(name), env=self.environment(name), cwd=REPOSITORY, capture_output=True, text=True, check=False
@@ -148,17 +152,20 @@ class Native:
             process.stop(timeout_s=15)
 
     def _await_health(self, name: str, process: ServerProcess, log: Path) -> None:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 150
         while not self.is_healthy(name):
             assert process.is_alive(), last_lines(log)
             assert time.monotonic() < deadline, f"{name} is not healthy: {last_lines(log)}"
             threading.Event().wait(0.3)
 
-    def is_healthy(self, name: str) -> bool:
+    def is_healthy(self, name: str, timeout_s: float = 60) -> bool:
         check = self.health_check(name)
-        done = subprocess.run(
-            check, env=self.environment(name), cwd=REPOSITORY, capture_output=True, check=False, timeout=60
-        )
+        try:
+            done = subprocess.run(
+                check, env=self.environment(name), cwd=REPOSITORY, capture_output=True, check=False, timeout=timeout_s
+            )
+        except subprocess.TimeoutExpired:
+            return False
         return done.returncode == 0
 
 
@@ -199,7 +206,7 @@ def test_ray_head_and_worker_get_healthy_by_their_own_commands(native: Native) -
     small = ["--num-cpus=1", "--object-store-memory=100000000"]
     apart = [f"--dashboard-agent-listen-port={free_port()}", f"--ray-client-server-port={free_port()}"]
     with ExitStack() as stack:
-        assert not native.is_healthy("ray-head")
+        assert not native.is_healthy("ray-head", native.allowed_s("ray-head"))
         temp_dir = f"--temp-dir={native._folder}/r"
         stack.enter_context(native.serving("ray-head", "--node-ip-address=127.0.0.2", temp_dir, *small, *apart))
         elsewhere = [f"--dashboard-agent-listen-port={free_port()}", "--node-ip-address=127.0.0.3"]

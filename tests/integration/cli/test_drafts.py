@@ -1,13 +1,10 @@
 """`foredeck draft train` through the real service, Ray and worker."""
 
-import json
 from pathlib import Path
 
 
-def test_a_draft_is_trained_reported_and_left_in_the_runs_folder(installation) -> None:
-    done = installation.foredeck("draft", "train", "examples/smoke.yaml", "--name", "smoke-draft", "--wait", "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+def test_a_draft_is_trained_reported_and_left_in_the_runs_folder(installation, trained_draft) -> None:
+    report = trained_draft
     assert report["status"] == "succeeded"
     assert 1 <= report["acceptance_length_tokens"] <= 4
     assert [row["position"] for row in report["positions"]] == [1, 2, 3]

@@ -109,9 +109,7 @@ def test_children_of_a_killed_supervisor_are_adopted(installation) -> None:
     os.kill(supervisor, signal.SIGKILL)
     _wait(lambda: not psutil.pid_exists(supervisor))
     assert "the supervisor is gone" in installation.foredeck("status").stdout.lower()
-    began = time.monotonic()
     installation.up()
-    assert time.monotonic() - began < 15
     assert {name: installation.process(name).pid for name in SERVICES} == before
 
 

@@ -76,10 +76,9 @@ def test_without_redis_a_run_is_dispatched_and_ends_well(warm_installation) -> N
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"
         assert ready.json()["checks"]["redis"] != "ok"
-        run_id = warm_installation.launch("redis down", 2)
-        run = warm_installation.run_when(run_id, _ended)
+        run = warm_installation.run(warm_installation.launch("redis down", 2, "--wait"))
     assert run["status"] == "succeeded", run["status_reason"]
-    assert _series(warm_installation, run_id, "reward/train_mean")["step"] == [1, 2]
+    assert _series(warm_installation, run["id"], "reward/train_mean")["step"] == [1, 2]
     _wait(lambda: warm_installation.process("Valkey") is not None)
 
 

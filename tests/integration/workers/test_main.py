@@ -21,7 +21,9 @@ from workers import main
 from workers.stopping import StopWatch
 
 ROOT = Path(__file__).parents[3]
-SMOKE = yaml.safe_load((ROOT / "examples" / "smoke.yaml").read_text())["config"]
+WHOLE = yaml.safe_load((ROOT / "examples" / "smoke.yaml").read_text())["config"]
+SMOKE = WHOLE | {"rollout": WHOLE["rollout"] | {"num_engines": 1}}
+"""With as few processes as there can be: each takes seconds to start."""
 DEADLINE_S = 120
 MARK = "FOREDECK_TEST_RAY"
 """Variable by which the processes of this module's Ray are told from others on the machine."""
@@ -38,6 +40,7 @@ def ray_environment(tmp_path_factory):
     """One Ray for all tests, as on a cluster: what a killed driver leaves behind, Ray clears away."""
     port = _free_port()
     environment = {**os.environ, "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled", MARK: str(port)}
+    environment["AUTOSCALER_METRIC_PORT"] = "-1"  # a fixed port, on which another Ray of these tests may serve
     command = ["start", "--head", "--block", f"--port={port}", "--node-ip-address=127.0.0.1", "--num-cpus=4"]
     command += ["--include-dashboard=false", "--disable-usage-stats"]
     log = tmp_path_factory.mktemp("ray") / "log"
@@ -139,7 +142,7 @@ def _values(server, attempt):
 
 
 def test_a_whole_run_from_nothing(make_worker, ingest_server, tmp_path):
-    worker = make_worker()
+    worker = make_worker(**WHOLE)
     assert worker.end(worker.start()) == 0, worker.errors()
     kinds = [event.body.kind for event in ingest_server.of()]
     assert kinds[0] == "started"
@@ -266,7 +269,7 @@ def test_an_actor_that_dies_ends_the_attempt_so_that_another_may_follow(make_wor
 
 @pytest.mark.parametrize("way", ["owner", "sigterm", "replaced"])
 def test_a_run_ends_early_when_it_should(make_worker, ingest_server, way):
-    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 2000})
+    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 2000}, drafter={"kind": "none"})
     process = worker.start()
     ingest_server.wait_for(
         lambda: any(
@@ -288,30 +291,34 @@ def test_a_run_ends_early_when_it_should(make_worker, ingest_server, way):
 
 @pytest.fixture
 def make_attempt(ingest_server, tmp_path, monkeypatch):
-    """Attempts in this process whose training is done at once."""
+    """Attempts in this process."""
     monkeypatch.setattr(StopWatch, "install", lambda _: None)
-    monkeypatch.setattr(main.Attempt, "_train", lambda _: None)
     monkeypatch.setattr(main, "_FLUSH_S", 1.0)
 
-    def make(attempt):
+    def make(attempt, **changes):
         config = RunConfig.model_validate(SMOKE)
-        return main.Attempt(
-            WorkerAssignment(
-                run_id=uuid.UUID(int=1),
-                run_name="test",
-                attempt=attempt,
-                api_url=ingest_server.url,
-                token=ingest_server.token,
-                storage_dir=str(tmp_path),
-                cache_dir=str(tmp_path),
-                config_json=config.model_dump_json(),
-                config_sha256=config.sha256(),
-            )
+        assignment = WorkerAssignment(
+            run_id=uuid.UUID(int=1),
+            run_name="test",
+            attempt=attempt,
+            api_url=ingest_server.url,
+            token=ingest_server.token,
+            storage_dir=str(tmp_path),
+            cache_dir=str(tmp_path),
+            config_json=config.model_dump_json(),
+            config_sha256=config.sha256(),
         )
+        return main.Attempt(assignment.model_copy(update=changes))
 
     return make
 
 
+@pytest.fixture
+def is_trained_at_once(monkeypatch):
+    monkeypatch.setattr(main.Attempt, "_train", lambda _: None)
+
+
+@pytest.mark.usefixtures("is_trained_at_once")
 def test_a_success_that_nobody_has_heard_of_is_none_until_the_next_attempt_has_told_it(make_attempt, ingest_server):
     ingest_server.down()
     assert make_attempt(1).run() == main.EXIT_UNDELIVERED
@@ -343,6 +350,7 @@ def test_what_another_attempt_could_do_better_is_said(make_attempt, ingest_serve
     assert (finished.outcome, finished.is_retryable) == ("failed", is_retryable)
 
 
+@pytest.mark.usefixtures("is_trained_at_once")
 def test_the_cluster_gets_its_gpus_back_before_events_are_waited_for(make_attempt, ingest_server, monkeypatch):
     order = []
     monkeypatch.setattr(main.ray, "shutdown", lambda: order.append("shutdown"))
@@ -352,9 +360,8 @@ def test_the_cluster_gets_its_gpus_back_before_events_are_waited_for(make_attemp
     assert order[:2] == ["shutdown", "flush"]
 
 
-def test_a_configuration_of_another_version_is_refused(make_worker, ingest_server):
-    worker = make_worker()
-    assert worker.end(worker.start(config_sha256="0" * 64)) == 1
+def test_a_configuration_of_another_version_is_refused(make_attempt, ingest_server):
+    assert make_attempt(1, config_sha256="0" * 64).run() == main.EXIT_FAILED
     finished = ingest_server.bodies("finished")[0]
     assert (finished.outcome, finished.is_retryable) == ("failed", False)
     assert "install the same version" in finished.error
@@ -369,11 +376,16 @@ def test_a_policy_that_is_not_there_is_named(make_worker, ingest_server, tmp_pat
     assert missing in finished.error
 
 
-@pytest.mark.parametrize("assignment", [None, json.dumps({"run_id": "x"})])
-def test_without_an_assignment_it_says_what_is_missing(make_worker, assignment):
+def test_without_an_assignment_it_says_what_is_missing(make_worker):
     worker = make_worker()
-    assert worker.end(worker.run({} if assignment is None else {ASSIGNMENT_VARIABLE: assignment})) == 2
+    assert worker.end(worker.run({})) == 2
     assert ASSIGNMENT_VARIABLE in worker.errors()
+
+
+def test_an_assignment_that_is_none_is_told_as_such(monkeypatch, caplog):
+    monkeypatch.setenv(ASSIGNMENT_VARIABLE, json.dumps({"run_id": "x"}))
+    assert main.main() == main.EXIT_UNUSABLE
+    assert f"{ASSIGNMENT_VARIABLE} is not a valid assignment" in caplog.text
 
 
 def _actor_pid(name, environment):

@@ -132,7 +132,8 @@ def test_what_ray_says_about_jobs(ray, settings):
     connect = connector(settings.model_copy(update={"embedded_ray_dir": ray.home.ray_handshake}))
     with connect(Target("local", None), False) as server:
         assert server.version() == "2.60.0"
-        assert server.resources()["CPU"][1] == ray.num_cpus
+        # A node takes a moment to tell what it has.
+        assert wait_for(server.resources, lambda resources: "CPU" in resources)["CPU"][1] == ray.num_cpus
         assert server.get("nothing").state is JobState.MISSING
         assert server.log_tail("nothing", 5) == []
         server.stop("nothing")
