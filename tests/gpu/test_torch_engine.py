@@ -13,6 +13,7 @@ from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
+from workers.rollout.draft_lengths import FixedDraftLength
 from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import SamplingParams
 from workers.rollout.generation import Generation
@@ -74,22 +75,15 @@ def graphs_of(engine):
     return [r.graph for ops in operations_of(engine) for r in ops._regions.values() if r.graph is not None]
 
 
-class Alternating:
+class Alternating(FixedDraftLength):
     """Draft lengths that change from round to round, 0 among them."""
 
-    max_length = 4
-
     def __init__(self, *_):
+        super().__init__(4)
         self._lengths = itertools.cycle([2, 0, 4, 0, 0, 1, 3])
 
     def choose(self, num_sequences):
         return next(self._lengths)
-
-    def predicted_s(self, *_):
-        return 0.0
-
-    def observe(self, *_):
-        pass
 
 
 @pytest.fixture(scope="module")

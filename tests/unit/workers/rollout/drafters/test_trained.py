@@ -9,6 +9,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from workers.algo.sampling import Truncation, sampling_probs
 from workers.rollout import packed_weights
+from workers.rollout.draft_lengths import FixedDraftLength
 from workers.rollout.engine import SamplingParams
 from workers.rollout.graphs import StaticOperations
 from workers.rollout.torch_engine import TorchRolloutEngine
@@ -33,25 +34,15 @@ def test_drafting_is_what_training_scores(trained, drafts, draft_length, truncat
         torch.testing.assert_close(probs, sampling_probs(scores, temperature, truncation), atol=3e-5, rtol=2e-3)
 
 
-class Alternating:
+class Alternating(FixedDraftLength):
     """Draft lengths that change from round to round, 0 among them."""
 
-    max_length = 4
-
     def __init__(self, *_):
+        super().__init__(4)
         self._lengths = itertools.cycle([2, 0, 4, 0, 0, 1, 3])
 
     def choose(self, num_sequences):
         return next(self._lengths)
-
-    def width(self, num_drafted):
-        return max(num_drafted, default=0)
-
-    def predicted_s(self, num_sequences, draft_length):
-        return 0.0
-
-    def observe(self, *observed):
-        pass
 
 
 def test_drafting_goes_on_after_rounds_without_a_draft(trained, drafts, monkeypatch):
@@ -70,6 +61,7 @@ def test_a_long_stretch_without_a_draft_is_read_up(trained, drafts, monkeypatch)
 
     class Late(Alternating):
         def __init__(self):
+            super().__init__()
             self._lengths = itertools.chain([0] * 40, itertools.repeat(2))
 
     engine = trained.engine(max_batch_size=4, draft_length=4, eos=99)
