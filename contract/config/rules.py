@@ -79,7 +79,9 @@ RULES: tuple[Rule, ...] = (
         "drafter.shape.hidden_size",
         ("drafter.shape.num_attention_heads", "drafter.kind"),
         lambda size, heads, kind: kind != "draft_model" or size % (2 * heads) == 0,
-        lambda heads, _: f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width",
+        lambda heads, _: (
+            f"must be a multiple of {2 * heads} (twice num_attention_heads), so that heads are of even width"
+        ),
     ),
     Rule(
         "drafter.shape.num_key_value_heads",
@@ -107,8 +109,8 @@ RULES: tuple[Rule, ...] = (
         ("policy.kind", "task.num_terms", "task.max_term"),
         lambda tokens, policy, *task: policy != "scratch" or tokens <= _room(*task),
         lambda _, *task: (
-            f"must be at most {_room(*task):,}: a policy from scratch has {SCRATCH_POSITIONS:,} positions, the prompt's "
-            "among them"
+            f"must be at most {_room(*task):,}: a policy from scratch has {SCRATCH_POSITIONS:,} positions, the "
+            "prompt's among them"
         ),
     ),
     Rule(
@@ -171,6 +173,42 @@ RULES: tuple[Rule, ...] = (
         lambda tensor, pipeline: (
             f"must be a multiple of tensor_parallel_size * pipeline_parallel_size = {tensor * pipeline}"
         ),
+    ),
+    Rule(
+        "trainer.expert_parallel_size",
+        ("trainer.num_processes", "trainer.pipeline_parallel_size"),
+        lambda experts, processes, pipeline: (processes // pipeline) % experts == 0,
+        lambda processes, pipeline: (
+            "must divide the ranks of a pipeline stage, "
+            f"num_processes / pipeline_parallel_size = {processes // pipeline}"
+        ),
+    ),
+    Rule(
+        "trainer.expert_parallel_size",
+        ("policy.kind",),
+        lambda experts, policy: experts == 1 or policy != "scratch",
+        lambda _: "must be 1 with a policy from scratch, which has no experts",
+    ),
+    Rule(
+        "trainer.tensor_parallel_size",
+        ("policy.num_attention_heads", "policy.num_key_value_heads", "policy.intermediate_size"),
+        lambda ranks, *sizes: all(size % ranks == 0 for size in sizes),
+        lambda heads, key_value_heads, width: (
+            f"must divide num_attention_heads = {heads}, num_key_value_heads = {key_value_heads} and "
+            f"intermediate_size = {width} of the policy"
+        ),
+    ),
+    Rule(
+        "trainer.pipeline_parallel_size",
+        ("policy.num_layers",),
+        lambda stages, layers: layers % stages == 0,
+        lambda layers: f"must divide the policy's num_layers = {layers}, so that every stage has as many",
+    ),
+    Rule(
+        "trainer.distributed_optimizer",
+        ("trainer.kind", "trainer.optimizer.kind"),
+        lambda is_cut, trainer, optimizer: not (is_cut and trainer == "megatron" and optimizer == "muon"),
+        lambda *_: "must be false with optimizer muon, whose state Megatron-core does not cut",
     ),
     Rule(
         "resources.gpu_memory_gib",

@@ -59,17 +59,21 @@ class MegatronTrainer(_Trainer):
     optimizer: OptimizerConfig = AdamWOptimizer()
     """The policy's optimiser; Muon needs the package emerging_optimizers on the cluster."""
     micro_batch_size: Count = 4
-    """Responses per forward and backward pass of one data-parallel rank."""
+    """Responses per forward and backward pass of one data-parallel rank. Where a step's responses do not divide by it
+    and the ranks, the last passes are smaller."""
     num_processes: Count = 1
     """Ranks. What tensor and pipeline parallelism leave of them is data parallel."""
     tensor_parallel_size: Count = 1
-    """Ranks that each layer's matrices are cut over; keep it within a node."""
+    """Ranks that each layer's matrices are cut over; keep it within a node. It divides the policy's heads of either
+    kind."""
     pipeline_parallel_size: Count = 1
-    """Ranks that the layers are cut over, one after another."""
+    """Ranks that the layers are cut over, one after another; it divides their number."""
     expert_parallel_size: Count = 1
-    """Ranks that a mixture's experts are shared out over."""
+    """Ranks of a stage, tensor and data parallel together, that a mixture's experts are shared out over; an expert is
+    never cut."""
     sequence_parallel: bool = True
-    """Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too; saves activations."""
+    """Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too, where there are several;
+    saves activations. A policy with experts needs it then."""
     distributed_optimizer: bool = True
     """Cut the optimiser's state over the data-parallel ranks."""
     recompute: Literal["none", "selective", "full"] = "none"

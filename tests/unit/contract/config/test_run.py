@@ -74,6 +74,39 @@ def test_a_wrong_kind_names_the_kinds_there_are() -> None:
             "trainer.num_processes",
             "= 4",
         ),
+        (
+            {"trainer": {"kind": "megatron", "num_processes": 8, "tensor_parallel_size": 8}},
+            "trainer.tensor_parallel_size",
+            "num_key_value_heads = 2",
+        ),
+        (
+            {"trainer": {"kind": "megatron", "num_processes": 4, "pipeline_parallel_size": 4}},
+            "trainer.pipeline_parallel_size",
+            "num_layers = 6",
+        ),
+        (
+            {"trainer": {"kind": "megatron", "num_processes": 2, "expert_parallel_size": 2}},
+            "trainer.expert_parallel_size",
+            "has no experts",
+        ),
+        (
+            {"trainer": {"kind": "megatron", "optimizer": {"kind": "muon"}}},
+            "trainer.distributed_optimizer",
+            "must be false with optimizer muon",
+        ),
+        (
+            {
+                "policy": {"kind": "checkpoint", "path": "/mixture"},
+                "trainer": {
+                    "kind": "megatron",
+                    "num_processes": 4,
+                    "pipeline_parallel_size": 2,
+                    "expert_parallel_size": 4,
+                },
+            },
+            "trainer.expert_parallel_size",
+            "num_processes / pipeline_parallel_size = 2",
+        ),
         ({"resources": {"num_generation_nodes": 1}}, "resources.num_generation_nodes", "must be 0"),
         ({"resources": {"placement": "separate"}}, "resources.num_generation_nodes", "at least 2"),
         (
