@@ -1,6 +1,7 @@
 """What must hold between the trainer's settings, the policy's config.json and this machine; asked before building."""
 
 import importlib.util
+from pathlib import Path
 
 from contract.config.trainer import MegatronTrainer, MuonOptimizer
 from workers.train.megatron.shape import PolicyShape
@@ -8,6 +9,15 @@ from workers.train.megatron.shape import PolicyShape
 
 class LayoutError(ValueError):
     """A setting that this policy or this machine cannot have; the message names the field, its value and the mend."""
+
+
+def check(trainer: MegatronTrainer, policy_folder: Path) -> None:
+    """Everything that can be told on a machine of the cluster before any rank is started.
+
+    Raises LayoutError, or CheckpointError for a config.json that cannot be read.
+    """
+    check_packages(trainer)
+    check_layout(trainer, PolicyShape.read(policy_folder))
 
 
 def check_layout(trainer: MegatronTrainer, shape: PolicyShape) -> None:

@@ -66,7 +66,7 @@ class Unit:
             return whole
         if self.cut == "gated_rows":
             return torch.cat([half.chunk(size)[rank] for half in whole.chunk(2)])
-        return whole.chunk(size, dim=0 if self.cut == "rows" else 1)[rank]
+        return whole.chunk(size, dim=1 if self.cut == "columns" else 0)[rank]
 
     def unshard(self, shards: Sequence[Tensor]) -> Tensor:
         """The uncut parameter from the parts of all tensor-parallel ranks."""
@@ -74,7 +74,7 @@ class Unit:
             return shards[0]
         if self.cut == "gated_rows":
             return torch.cat([half for part in (0, 1) for half in (shard.chunk(2)[part] for shard in shards)])
-        return torch.cat(list(shards), dim=0 if self.cut == "rows" else 1)
+        return torch.cat(list(shards), dim=1 if self.cut == "columns" else 0)
 
 
 class Correspondence:

@@ -1,5 +1,7 @@
 """Which rank has what of the model and of the batch."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -8,6 +10,10 @@ from megatron.core import parallel_state
 
 from contract.config.trainer import MegatronTrainer
 from workers.train.megatron import processors
+
+
+class RanksLostError(RuntimeError):
+    """Another rank did not come, or went away; the message says where this one waited for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +80,43 @@ class RankLayout:
             return next(p.rank for p in self.places if p.pipeline == pipeline and p.expert == expert)
         return next(p.rank for p in self.places if p.pipeline == pipeline and p.data == data and p.tensor == 0)
 
+    @contextlib.contextmanager
+    def guarded(self, doing: str) -> Iterator[None]:
+        """For what all ranks do together. Raises RanksLostError where one does not answer within the timeout."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not _is_of_the_network(error):
+                raise
+            raise RanksLostError(
+                f"rank {self.place.rank} of {len(self.places)} lost another rank while {doing}: that one failed or was "
+                "stopped, and its own log says why"
+            ) from error
+
+    @contextlib.contextmanager
+    def together(self, doing: str) -> Iterator[None]:
+        """guarded(), and Megatron-core's tensors on processors where there is no GPU."""
+        with self.guarded(doing), processors.on_processors():
+            yield
+
     def close(self) -> None:
         """Give the groups back, so that another layout can be made."""
         parallel_state.destroy_model_parallel()
 
 
 def join(rank: int, world_size: int, init_method: str, timeout: timedelta) -> None:
-    """Meet all other ranks at an address such as tcp://host:port. A rank that is missing ends this by the timeout."""
+    """Meet all other ranks at an address such as tcp://host:port. Raises RanksLostError where one does not come."""
     processors.prepare()
     backend = "nccl" if processors.has_gpu() else "gloo"
-    dist.init_process_group(backend, init_method=init_method, rank=rank, world_size=world_size, timeout=timeout)
+    try:
+        dist.init_process_group(backend, init_method=init_method, rank=rank, world_size=world_size, timeout=timeout)
+    except RuntimeError as error:
+        raise RanksLostError(
+            f"rank {rank} of {world_size} did not meet all others at {init_method} within "
+            f"{timeout.total_seconds():.0f} s: one of them did not start, and its own log says why"
+        ) from error
+
+
+def _is_of_the_network(error: RuntimeError) -> bool:
+    """gloo's errors are told from others only by the place in its sources that they name."""
+    return isinstance(error, dist.DistError) or "gloo/" in str(error)

@@ -15,6 +15,9 @@ from workers.train.megatron.layout import RankLayout
 from workers.train.megatron.passes import sum_gradients
 from workers.train.megatron.shape import PolicyShape
 
+_DISPATCH = {"moe_token_dispatcher_type": "alltoall"}
+"""The only one that takes sequences of many lengths; it is asked for with dense models too."""
+
 
 def parameter_dtype(trainer: MegatronTrainer) -> torch.dtype:
     """Of what the forward pass multiplies; the optimiser keeps float32 beside it."""
@@ -86,6 +89,7 @@ def transformer_config(shape: PolicyShape, trainer: MegatronTrainer) -> Transfor
         pipeline_dtype=dtype,
         # Shares of the loss are divided by the update's tokens before they are added up; nothing else divides them.
         calculate_per_token_loss=True,
+        **_DISPATCH,
         perform_initialization=False,
         use_cpu_initialization=not processors.has_gpu(),
         gradient_accumulation_fusion=False,
@@ -123,7 +127,6 @@ def _mixture(shape: PolicyShape, is_fused: bool) -> dict[str, Any]:
         "moe_router_load_balancing_type": "none",
         "moe_aux_loss_coeff": 0.0,
         "moe_router_dtype": "fp32",
-        "moe_token_dispatcher_type": "alltoall",
         "moe_grouped_gemm": is_fused,
         "moe_permute_fusion": False,
     }

@@ -4,21 +4,23 @@ Shape suffixes: R response tokens, V the whole vocabulary, C this rank's columns
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from workers.train.megatron.layout import RankLayout
 from workers.train.megatron.micro_batches import MicroBatch
+
+if TYPE_CHECKING:
+    from workers.train.megatron.layout import RankLayout
 
 
 class ResponseScores:
     """The model's scores at the response tokens of one micro-batch, at the sampling temperature."""
 
     def __init__(
-        self, logits: Tensor, micro_batch: MicroBatch, temperature: float, vocab_size: int, layout: RankLayout
+        self, logits: Tensor, micro_batch: MicroBatch, temperature: float, vocab_size: int, layout: "RankLayout"
     ) -> None:
         """logits: the model's output, [B, T, C]; gradient flows. Columns at vocab_size and beyond are padding."""
         self._micro_batch, self._layout = micro_batch, layout
@@ -67,7 +69,7 @@ class GatheredDistributions:
     Only rows that score a response token are there. Tensor-parallel ranks must ask for the same rows together.
     """
 
-    def __init__(self, log_p_RC: Tensor, ordinals_BT: Tensor, vocab_size: int, layout: RankLayout) -> None:
+    def __init__(self, log_p_RC: Tensor, ordinals_BT: Tensor, vocab_size: int, layout: "RankLayout") -> None:
         self._log_p_RC, self._ordinals_BT = log_p_RC, ordinals_BT
         self._vocab_size, self._layout = vocab_size, layout
 
@@ -112,7 +114,7 @@ class _TokenLogprobs(torch.autograd.Function):
         return result_RC.to(logits_RC.dtype), None, None, None
 
 
-def gather_columns(own_RC: Tensor, layout: RankLayout) -> Tensor:
+def gather_columns(own_RC: Tensor, layout: "RankLayout") -> Tensor:
     """All ranks' columns side by side, on each of them."""
     if layout.tensor_size == 1:
         return own_RC

@@ -6,9 +6,10 @@ layout.
 Shape suffixes: B responses, T tokens.
 """
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 import torch
 from megatron.core.models.gpt import GPTModel
@@ -21,7 +22,7 @@ from workers.algo.lossless.observations import AuditObservations
 from workers.train.audit_pass import AuditPass, MismatchSums
 from workers.train.megatron import processors, totals
 from workers.train.megatron.batch_pass import BatchPass
-from workers.train.megatron.checkpoint import load_ranks, save_ranks, write_policy
+from workers.train.megatron.checkpoint import load_ranks, save_ranks
 from workers.train.megatron.checks import check_layout
 from workers.train.megatron.correspondence import Correspondence
 from workers.train.megatron.draft_examples import CollectedExamples, DraftExamples
@@ -30,11 +31,30 @@ from workers.train.megatron.layout import RankLayout
 from workers.train.megatron.micro_batches import MicroBatch
 from workers.train.megatron.model import build_model, padded_vocabulary, parameter_dtype, with_gradients
 from workers.train.megatron.optimizer import PolicyOptimizer
+from workers.train.megatron.policy_folder import write_policy
 from workers.train.megatron.scores import ResponseScores
 from workers.train.megatron.shape import PolicyShape
 from workers.train.megatron.update import PolicyUpdates
 from workers.train.megatron.weights import export_weights, load_weights
 from workers.train.trainer import LogprobResult, TrainingBatch
+
+_Given, _Result = ParamSpec("_Given"), TypeVar("_Result")
+
+
+def _together(doing: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """For a method that all ranks call together; see RankLayout.together()."""
+
+    def wrap(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        @functools.wraps(method)
+        def call(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+            trainer = given[0]
+            assert isinstance(trainer, MegatronPolicyTrainer)
+            with trainer._layout.together(doing):
+                return method(*given, **named)
+
+        return call
+
+    return wrap
 
 
 class MegatronPolicyTrainer:
@@ -63,7 +83,7 @@ class MegatronPolicyTrainer:
             expert_size=trainer.expert_parallel_size,
         )
         self._pass = BatchPass(trainer, layout, self.shape.dense.vocab_size)
-        with processors.on_processors():
+        with layout.together("taking up the policy"):
             self.policy = self._model(policy_folder)
             # After the weights are in place, for the optimiser copies them.
             self._optimizer = PolicyOptimizer(with_gradients(self.policy, trainer), trainer)
@@ -77,6 +97,7 @@ class MegatronPolicyTrainer:
         self._audit_generator = torch.Generator().manual_seed(seed + 1 + layout.place.data)
         """Draws alike on ranks that see the same responses."""
 
+    @_together("computing log-probabilities")
     def compute_logprobs(self, batch: TrainingBatch) -> LogprobResult:
         """See PolicyTrainer; the audit's observations are on rank 0 only. Also keeps what train_draft() needs."""
         rows = torch.arange(len(batch.token_ids_BT))
@@ -93,31 +114,31 @@ class MegatronPolicyTrainer:
             if examples is not None:
                 examples.take_scores(scores, micro_batch)
 
-        with processors.on_processors():
-            self._pass.read(self.policy, batch, rows, read, examples)
-            reference = None if self._reference is None else self._pass.logprobs_BT(self._reference, batch, rows)
+        self._pass.read(self.policy, batch, rows, read, examples)
+        reference = None if self._reference is None else self._pass.logprobs_BT(self._reference, batch, rows)
         self._examples = None if examples is None else self._collect(examples, batch)
         metrics = self._logprob_metrics(entropy_sum, audit, batch)
         told = audit.observations() if self._layout.speaks_for_scores else AuditObservations()
         joined = totals.join_rows(logprobs, self._layout)
         return LogprobResult(joined, reference, metrics, totals.join_observations(told, self._layout))
 
+    @_together("updating the policy")
     def train_step(self, batch: TrainingBatch, logprobs: LogprobResult, advantages_B: Tensor) -> dict[str, float]:
         """See TorchPolicyTrainer.train_step(); logprobs are the whole batch's, on every rank."""
         order = torch.randperm(len(advantages_B), generator=self._generator)
-        with processors.on_processors():
-            updates = [
-                metrics
-                for share in range(self._num_updates)
-                if (metrics := self._updates.update(batch, logprobs, advantages_B, order[share :: self._num_updates]))
-            ]
-            if not updates:
-                return {}
-            mean = {name: sum(update[name] for update in updates) / len(updates) for name in updates[0]}
-            mean["policy/grad_norm"] = updates[-1]["policy/grad_norm"]
-            mean["policy/kl_update_nats"] = self._updates.kl_update(self.policy, batch, logprobs)
+        updates = [
+            metrics
+            for share in range(self._num_updates)
+            if (metrics := self._updates.update(batch, logprobs, advantages_B, order[share :: self._num_updates]))
+        ]
+        if not updates:
+            return {}
+        mean = {name: sum(update[name] for update in updates) / len(updates) for name in updates[0]}
+        mean["policy/grad_norm"] = updates[-1]["policy/grad_norm"]
+        mean["policy/kl_update_nats"] = self._updates.kl_update(self.policy, batch, logprobs)
         return mean
 
+    @_together("training the draft")
     def train_draft(self, batch: TrainingBatch) -> dict[str, float]:
         """See PolicyTrainer. Trains on features and scores of the policy that compute_logprobs() saw."""
         examples, self._examples = self._examples, None
@@ -130,16 +151,17 @@ class MegatronPolicyTrainer:
 
         All ranks walk through it to its end, together; nothing comes out of it elsewhere, nor where there is no draft.
         """
-        if part == "policy":
-            yield from export_weights(self.policy, self._correspondence, self._layout)
-        elif self._draft is not None:
-            yield from self._draft.export(self.policy)
+        with self._layout.guarded(f"exporting the {part}"):
+            if part == "policy":
+                yield from export_weights(self.policy, self._correspondence, self._layout)
+            elif self._draft is not None:
+                yield from self._draft.export(self.policy)
 
+    @_together("saving a checkpoint")
     def save(self, path: Path) -> None:
         """Folders `policy` and `draft` in Hugging Face layout, and what resuming needs in `ranks` and `state.pt`."""
         write_policy(path / "policy", self.shape, self.export_weights("policy"), is_writer=self._layout.is_first)
-        with processors.on_processors():
-            save_ranks(path / "ranks", self._optimizer, self._reference, self._layout)
+        save_ranks(path / "ranks", self._optimizer, self._reference, self._layout)
         audit_generators = totals.gather(self._audit_generator.get_state(), self._layout)
         if self._layout.is_first:
             state = {"generator": self._generator.get_state(), "audit_generators": audit_generators}
@@ -149,13 +171,13 @@ class MegatronPolicyTrainer:
             torch.save(state, path / "state.pt")
         totals.share(None, self._layout)  # nobody goes on before the folder is whole
 
+    @_together("loading a checkpoint")
     def load(self, path: Path) -> None:
         """Raises ValueError where the folder was not written by a trainer of this configuration."""
         state = torch.load(path / "state.pt", weights_only=True)
         if self._draft is not None and "draft" not in state:
             raise ValueError(f"{path} holds no draft, but the configuration has a drafter")
-        with processors.on_processors():
-            load_ranks(path / "ranks", self._optimizer, self._reference, self._layout)
+        load_ranks(path / "ranks", self._optimizer, self._reference, self._layout)
         self._generator.set_state(state["generator"])
         if len(state["audit_generators"]) == len(self._layout.places):
             self._audit_generator.set_state(state["audit_generators"][self._layout.place.rank])

@@ -49,9 +49,25 @@ def load_weights(model: nn.Module, folder: Path, correspondence: Correspondence,
         for name in _places(unit, parameters, layout):
             whole = unit.join([files.read(*named) for named in zip(unit.hf_names, unit.hf_shapes, strict=True)])
             parameters[name].copy_(unit.shard(whole, layout.place.tensor, layout.tensor_size))
+            _mark(parameters[name], unit)
             waiting.discard(name)
     if waiting:
         raise RuntimeError(f"{sorted(waiting)[0]} of {len(waiting)} parameters has no place in the checkpoint")
+
+
+def _mark(parameter: nn.Parameter, unit: Unit) -> None:
+    """Tell Megatron-core what it notes itself only where it draws the weights, and what it notes wrongly.
+
+    Norms count a parameter on every rank that has a part of its own, others on the first rank alone. Experts are whole
+    on ranks that differ in the tokens they see, whether or not these ranks share the experts out: their gradients are
+    added up over the experts' data-parallel ranks, which Megatron-core does only where it shares the experts out.
+    """
+    is_expert = unit.expert_rank is not None
+    if unit.cut != "whole" or is_expert:
+        parameter.tensor_model_parallel = True  # type: ignore[attr-defined]
+        parameter.partition_dim = 1 if unit.cut == "columns" else 0  # type: ignore[attr-defined]
+        parameter.partition_stride = 1  # type: ignore[attr-defined]
+    parameter.allreduce = not is_expert  # type: ignore[attr-defined]
 
 
 def export_weights(
