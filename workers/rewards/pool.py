@@ -64,6 +64,8 @@ class ScoringPool:
                 if answer is not None and "failure" in answer:
                     raise ValueError(answer["message"])
                 process.is_ready = answer is not None
+                if answer is not None and answer["warning"]:
+                    log.warning("%s", answer["warning"])
 
     def _grow(self, num_processes: int) -> None:
         while len(self._processes) < num_processes:

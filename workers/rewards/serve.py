@@ -36,11 +36,11 @@ def main() -> None:
     reward = TypeAdapter[RewardConfig](RewardConfig).validate_json(sys.argv[1])
     requests, answers = _take_over_pipes()
     try:
-        score = _scorer(reward)
+        score, warning = _scorer(reward)
     except Exception as error:
         _answer(answers, {"failure": "raised", "message": str(error)})
         return
-    _answer(answers, {})
+    _answer(answers, {"warning": warning})
     signal.signal(signal.SIGALRM, _on_alarm)
     for line in requests:
         _answer(answers, _judged(score, json.loads(line), time_limit_s(reward)))
@@ -61,26 +61,26 @@ def _answer(answers: IO[str], content: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _scorer(reward: RewardConfig) -> Score:
-    """Of a request's text, prompt and answer. Libraries are loaded where they are needed."""
+def _scorer(reward: RewardConfig) -> tuple[Score, str]:
+    """(what scores a request, a warning about it or nothing). Libraries are loaded where they are needed."""
     match reward:
         case MathReward():
             from workers.rewards.math_answer import math_reward  # noqa: PLC0415
 
             resource.setrlimit(resource.RLIMIT_AS, (_MATH_MEMORY_BYTES, _MATH_MEMORY_BYTES))
-            return lambda request: math_reward(request["text"], request["answer"])
+            return lambda request: math_reward(request["text"], request["answer"]), ""
         case CodeReward():
             from workers.rewards.code import CodeScorer  # noqa: PLC0415
 
             scorer = CodeScorer(reward)
-            return lambda request: scorer.score(request["text"], request["answer"])
+            return lambda request: scorer.score(request["text"], request["answer"]), scorer.warning
         case PythonReward():
             from workers.rewards.python_function import load_function  # noqa: PLC0415
 
             function = load_function(reward.function)
             return lambda request: function(
                 prompt=request["prompt"], response=request["text"], answer=request["answer"]
-            )
+            ), ""
     raise ValueError(f"a reward of kind {reward.kind} needs no process")
 
 
