@@ -4,7 +4,7 @@ It knows protocols only: an engine generates, a trainer learns, a sync carries w
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from workers.rollout_metrics import reward_metrics, rollout_metrics
 from workers.samples import sampled_rows, to_sample
 from workers.seeds import derive_seed
 from workers.telemetry.reporter import Reporter
+from workers.throughput import Sizing, throughput_metrics
 from workers.train.checkpoint import CheckpointStore, RunProgress
 from workers.train.trainer import PolicyTrainer, TrainingBatch
 from workers.train.weight_sync import WeightSync
@@ -65,6 +66,10 @@ class Parts:
     checkpoints: CheckpointStore
     check_stop: Callable[[], None]
     """Called as each stage begins; raises to end the run."""
+    hardware: Callable[[], Mapping[str, float]] = dict
+    """What machines did since the last call, by catalogue name."""
+    sizing: Sizing | None = None
+    """What throughput is counted by."""
 
 
 class GrpoLoop:
@@ -117,9 +122,16 @@ class GrpoLoop:
             after = replace(after, audit=self._audit.state())
             self._write_checkpoint(after, clock)
             after = replace(after, elapsed_s=before.elapsed_s + clock.total())
-        report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s})
+        report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s} | self._use_of_hardware(rollout, clock))
         self._log_step(step, rollout, clock.total())
         return after
+
+    def _use_of_hardware(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
+        metrics = dict(self._parts.hardware())
+        if self._parts.sizing is not None:
+            lengths = [len(prompt) for prompt in rollout.prompts]
+            metrics |= throughput_metrics(self._parts.sizing, lengths, rollout.result.completions, clock)
+        return metrics
 
     def _log_step(self, step: int, rollout: Rollout, seconds: float) -> None:
         """The step in one line, for who reads the log and not the charts."""

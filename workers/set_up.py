@@ -8,10 +8,13 @@ from pathlib import Path
 from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
+from contract.sizing.architecture import Architecture, check_model
+from contract.sizing.memory import num_generation_devices, num_training_devices
 from contract.telemetry.stages import Stage
 from workers.data.problem import Task
 from workers.data.tokenizer import load_tokenizer
 from workers.loop import Parts
+from workers.model.hf_checkpoint import read_json
 from workers.placement.engines import RemoteEngines
 from workers.placement.processes import Processes
 from workers.placement.trainers import RemoteTrainer
@@ -21,7 +24,9 @@ from workers.rewards.scorer import Scorer
 from workers.set_up_report import SetUpReport
 from workers.starting_draft import StartingDraft
 from workers.stopping import StopWatch
+from workers.telemetry.cluster_hardware import ClusterHardware
 from workers.telemetry.reporter import Reporter
+from workers.throughput import Sizing
 from workers.train.cache import write_folder
 from workers.train.checkpoint import CheckpointStore, RunProgress
 from workers.train.warm_up import warm_up_folder
@@ -108,6 +113,7 @@ class SetUp:
         self._trainer.built(building)
         if checkpoint is not None:
             self._trainer.load(checkpoint)
+        hardware, has_gpus = ClusterHardware(), self._config.resources.gpus_per_node > 0
         return Parts(
             engine=self._engines,
             trainer=self._trainer,
@@ -125,11 +131,20 @@ class SetUp:
             reporter=self._report.reporter,
             checkpoints=self._store,
             check_stop=self._stop.check,
+            hardware=hardware.metrics,
+            sizing=Sizing(
+                _architecture(policy),
+                num_generation_devices(self._config),
+                num_training_devices(self._config),
+                is_shared=has_gpus and self._config.resources.placement == "colocated",
+                peak_tflops=hardware.peak_tflops() if has_gpus else None,
+            ),
         )
 
     def _starting_policy(self) -> Path:
         config = self._config
         if isinstance(config.policy, CheckpointPolicy):
+            check_model(config.policy.model, _architecture(Path(config.policy.path)), config.policy.path)
             return Path(config.policy.path)
         folder = warm_up_folder(self._cache_dir, config.policy, config.task, config.trainer, config.seed)
         if folder.is_dir():
@@ -139,3 +154,7 @@ class SetUp:
             stream = self._trainer.first.warm_up.options(num_returns="streaming").remote(str(folder))
             self._report.follow(Stage.WARM_UP, self._calls.stream("Trainer rank 0", stream))
         return folder
+
+
+def _architecture(policy: Path) -> Architecture:
+    return Architecture.from_hf_json(read_json(policy / "config.json"))

@@ -15,9 +15,10 @@ from workers.rollout.engine import Completion
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
-    """What a run computes on."""
+class Sizing:
+    """A policy's shape, and what it is computed on."""
 
+    shape: Architecture
     num_generating: int
     """GPUs of all engines; processes where there are none."""
     num_training: int
@@ -40,8 +41,7 @@ def sequence_flops(shape: Architecture, num_tokens: int, first: int = 0) -> floa
 
 
 def throughput_metrics(
-    shape: Architecture,
-    devices: Devices,
+    sizing: Sizing,
     prompt_lengths: Sequence[int],
     completions: Sequence[Completion],
     clock: StageClock,
@@ -50,18 +50,18 @@ def throughput_metrics(
     pairs = [(prompt_lengths[c.prompt_index], len(c.token_ids)) for c in completions]
     num_responses = sum(response for _, response in pairs)
     num_tokens = num_responses + sum(prompt for prompt, _ in pairs)
-    forward = sum(sequence_flops(shape, prompt + response) for prompt, response in pairs)
-    generation = sum(sequence_flops(shape, length) for length in prompt_lengths)
-    generation += sum(sequence_flops(shape, response, prompt) for prompt, response in pairs)
+    forward = sum(sequence_flops(sizing.shape, prompt + response) for prompt, response in pairs)
+    generation = sum(sequence_flops(sizing.shape, length) for length in prompt_lengths)
+    generation += sum(sequence_flops(sizing.shape, response, prompt) for prompt, response in pairs)
     metrics: dict[str, float] = {}
     for stage, tokens, flops, count in (
-        (Stage.GENERATION, num_responses, generation, devices.num_generating),
-        (Stage.LOGPROB, num_tokens, forward, devices.num_training),
-        (Stage.TRAIN, num_tokens, 3 * forward, devices.num_training),
+        (Stage.GENERATION, num_responses, generation, sizing.num_generating),
+        (Stage.LOGPROB, num_tokens, forward, sizing.num_training),
+        (Stage.TRAIN, num_tokens, 3 * forward, sizing.num_training),
     ):
         if device_s := clock.seconds(stage) * count:
-            metrics |= _stage(stage.value, tokens / device_s, flops / device_s / 1e12, devices.peak_tflops)
-    metrics["throughput/step_tokens_per_device_second"] = num_responses / (clock.total() * devices.num_all)
+            metrics |= _stage(stage.value, tokens / device_s, flops / device_s / 1e12, sizing.peak_tflops)
+    metrics["throughput/step_tokens_per_device_second"] = num_responses / (clock.total() * sizing.num_all)
     return metrics
 
 

@@ -1,7 +1,8 @@
 """Shapes of Qwen3-family models and what follows from them: parameters, KV cache, floating-point operations."""
 
-from dataclasses import dataclass
-from typing import get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
 
 from contract.config.policy import KnownModel, PolicyConfig, ScratchPolicy
 
@@ -23,6 +24,32 @@ class Architecture:
     num_experts: int = 0
     num_active_experts: int = 0
     """Experts that a token goes through."""
+
+    @classmethod
+    def from_hf_json(cls, document: Mapping[str, Any]) -> "Architecture":
+        """Of a checkpoint's parsed config.json, dense or a mixture. Raises ValueError for a size that is missing."""
+        try:
+            return cls._of(document)
+        except KeyError as error:
+            raise ValueError(f"{error.args[0]} is missing: add it to config.json") from error
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> "Architecture":
+        heads = document["num_attention_heads"]
+        # transformers 5 writes the second name.
+        num_experts = document.get("num_experts") or document.get("num_local_experts") or 0
+        return cls(
+            num_layers=document["num_hidden_layers"],
+            hidden_size=document["hidden_size"],
+            intermediate_size=document["moe_intermediate_size" if num_experts else "intermediate_size"],
+            num_attention_heads=heads,
+            num_key_value_heads=document.get("num_key_value_heads") or heads,
+            head_dim=document.get("head_dim") or document["hidden_size"] // heads,
+            vocabulary_size=document["vocab_size"],
+            is_tied=bool(document.get("tie_word_embeddings", False)),
+            num_experts=num_experts,
+            num_active_experts=document["num_experts_per_tok"] if num_experts else 0,
+        )
 
     @property
     def attention_parameters(self) -> int:
@@ -114,3 +141,14 @@ def architecture_of(policy: PolicyConfig) -> Architecture | None:
             is_tied=False,
         )
     return KNOWN[policy.model] if policy.model else None
+
+
+def check_model(model: KnownModel | None, found: Architecture, folder: str) -> None:
+    """Raises ValueError where a checkpoint's shape is not that of the model that a configuration names."""
+    expected = asdict(KNOWN[model]) if model else {}
+    for size, value in asdict(found).items():
+        if expected and expected[size] != value:
+            raise ValueError(
+                f"policy.model = {model}: the checkpoint in {folder} has {size} = {value}, and {model} has "
+                f"{expected[size]}: name the model that it is, or leave policy.model out"
+            )

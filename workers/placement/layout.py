@@ -1,12 +1,11 @@
 """Which process goes to which machine and GPU: a pure rule of the configuration."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from contract.config import RunConfig
 from contract.config.rollout import VllmRollout
-from contract.config.trainer import MegatronTrainer
 from workers.placement.factories import num_trainer_processes
 
 _MAX_PROCESS_CPUS = 0.5
@@ -45,9 +44,8 @@ def plan(config: RunConfig, cluster_cpus: float) -> Layout:
 
     On GPUs, each training rank claims a whole one and machines are told apart strictly. Colocated engines use the GPUs
     of ranks: were both to claim halves, Ray would put two ranks on one GPU before it put an engine beside a rank.
-    Engines claim GPUs of their own where they have machines of their own or the trainer runs on processors; more
-    engines than GPUs share them evenly. On processors, processes are spread over as many machines as there are, each
-    claiming a share of a CPU that lets all of them fit.
+    Engines claim GPUs where no rank is; more engines than GPUs share them evenly. On processors, processes are spread
+    over as many machines as there are, each claiming a share of a CPU that lets all of them fit.
     """
     resources = config.resources
     engine_nodes, trainer_nodes = _nodes(config)
@@ -66,8 +64,8 @@ def plan(config: RunConfig, cluster_cpus: float) -> Layout:
 
 
 def trains_on_gpus(config: RunConfig) -> bool:
-    """PyTorch's trainer runs on processors, whatever GPUs there are."""
-    return isinstance(config.trainer, MegatronTrainer) and config.resources.gpus_per_node > 0
+    """A training rank computes on a GPU wherever the run takes some."""
+    return config.resources.gpus_per_node > 0
 
 
 def _nodes(config: RunConfig) -> tuple[range, range]:
@@ -86,15 +84,23 @@ def _trainers(config: RunConfig, nodes: range) -> list[Seat]:
 
 
 def _engines(config: RunConfig, nodes: range, trainers: list[Seat]) -> list[Seat]:
+    """Engines take turns over the slots, each as many GPUs of one machine as an engine needs: the slots of ranks, whose
+    GPUs are used without a claim, and those that no rank has. A slot that is neither is left free."""
     num_engines, num_per_node = config.rollout.num_engines, config.resources.gpus_per_node
-    num_gpus = config.rollout.tensor_parallel_size if isinstance(config.rollout, VllmRollout) else 1
+    size = config.rollout.tensor_parallel_size if isinstance(config.rollout, VllmRollout) else 1
     if not num_per_node:
         return [Seat(nodes[engine * len(nodes) // num_engines]) for engine in range(num_engines)]
-    if trains_on_gpus(config) and config.resources.placement == "colocated":
-        slots = len(trainers) // num_gpus
-        ranks = [tuple(range(num_gpus * (e % slots), num_gpus * (e % slots + 1))) for e in range(num_engines)]
-        return [Seat(trainers[shared[0]].node, shares_gpus_of=shared) for shared in ranks]
-    per_node = num_per_node // num_gpus * len(nodes)
-    share = num_gpus / -(-num_engines // per_node)
-    claim = math.floor(share * _RESOLUTION) / _RESOLUTION
-    return [Seat(nodes[engine % per_node // (num_per_node // num_gpus)], claim) for engine in range(num_engines)]
+    num_ranks = len(trainers) if config.resources.placement == "colocated" else 0
+    slots = [
+        Seat(node, shares_gpus_of=tuple(gpus)) if gpus[-1] < num_ranks else Seat(node, float(size))
+        for at, node in enumerate(nodes)
+        for first in range(at * num_per_node, (at + 1) * num_per_node - size + 1, size)
+        if (gpus := range(first, first + size))[-1] < num_ranks or gpus[0] >= num_ranks
+    ]
+    counts = [len(range(index, num_engines, len(slots))) for index in range(len(slots))]
+    return [_shared(slots[engine % len(slots)], counts[engine % len(slots)]) for engine in range(num_engines)]
+
+
+def _shared(slot: Seat, num_engines: int) -> Seat:
+    """An engine's part of a slot that so many of them share."""
+    return replace(slot, num_gpus=math.floor(slot.num_gpus / num_engines * _RESOLUTION) / _RESOLUTION)

@@ -18,6 +18,7 @@ from workers.placement.groups import Places
 from workers.placement.weight_ends import Handover, Meeting, SendingEnd, Sent
 from workers.process_log import Process
 from workers.ray_calls import RayCalls
+from workers.train.device import training_device
 from workers.train.draft_pretraining import Rollouts, pretrain_draft
 from workers.train.progress import SetUpProgress
 from workers.train.trainer import LogprobResult, TrainingBatch
@@ -58,7 +59,7 @@ class TrainerActor:
         """Train the starting draft into a folder."""
         config = self._config
         assert isinstance(config.drafter, TrainedDrafter)
-        policy = load_policy(Path(policy_folder))
+        policy = load_policy(Path(policy_folder)).to(training_device())
         yield from pretrain_draft(
             Path(folder), policy, rollouts, config.drafter, trainer=config.trainer, seed=config.seed
         )

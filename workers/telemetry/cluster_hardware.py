@@ -1,17 +1,16 @@
 """The hardware of all machines of a Ray cluster, as metrics of a step."""
 
-import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from contract.sizing.peaks import peak_tflops
 from contract.telemetry.metrics import MAX_GPUS, MAX_NODES
-from workers.telemetry.hardware import GpuReading, NodeReading, NodeSampler
-
-log = logging.getLogger(__name__)
+from workers.telemetry.hardware import GpuReading, NodeReading, NodeSampler, read_gpus
 
 _PATIENCE_S = 5.0
 """A machine that does not answer in this time is left out of the step."""
@@ -27,6 +26,9 @@ class _SamplerActor:
     def take(self) -> NodeReading | None:
         return self._sampler.take()
 
+    def gpu_names(self) -> list[str]:
+        return [gpu.name for gpu in read_gpus()]
+
 
 class ClusterHardware:
     """A sampler in this process, and an actor on every other machine of the cluster."""
@@ -39,19 +41,29 @@ class ClusterHardware:
 
     def metrics(self) -> dict[str, float]:
         """Over the time since the last call, by catalogue name; a machine that does not answer has none."""
-        asked = {actor.take.remote(): index for index, actor in enumerate(self._actors) if actor is not None}
-        answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE_S) if asked else ([], [])
-        found = {asked[reference]: _reading(reference) for reference in answered}
+        found = self._ask("take")
         readings = [
             self._sampler.take() if actor is None else found.get(index) for index, actor in enumerate(self._actors)
         ]
         return hardware_metrics(readings)
 
-    def close(self) -> None:
-        self._sampler.close()
-        for actor in self._actors:
-            if actor is not None:
-                ray.kill(actor)
+    def peak_tflops(self) -> float | None:
+        """Of one of the cluster's GPUs in bfloat16; None where it is not known or they are not all alike."""
+        names = {gpu.name for gpu in read_gpus()}.union(*self._ask("gpu_names").values())
+        peaks = {peak_tflops(name) for name in names}
+        return peaks.pop() if len(peaks) == 1 else None
+
+    def _ask(self, method: str) -> dict[int, Any]:
+        """The answers of the other machines that come in time, by their numbers."""
+        asked = {
+            getattr(actor, method).remote(): index for index, actor in enumerate(self._actors) if actor is not None
+        }
+        answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_PATIENCE_S) if asked else ([], [])
+        answers = {}
+        for reference in answered:
+            with suppress(RayError):  # the machine was lost
+                answers[asked[reference]] = ray.get(reference)
+        return answers
 
 
 def hardware_metrics(nodes: Sequence[NodeReading | None]) -> dict[str, float]:
@@ -82,12 +94,3 @@ def hardware_metrics(nodes: Sequence[NodeReading | None]) -> dict[str, float]:
 def _start(node_id: str) -> Any:
     there = NodeAffinitySchedulingStrategy(node_id, soft=False)
     return _SamplerActor.options(scheduling_strategy=there).remote()  # type: ignore[attr-defined]
-
-
-def _reading(reference: Any) -> NodeReading | None:
-    try:
-        reading: NodeReading | None = ray.get(reference)
-    except RayError as error:
-        log.debug("A machine's hardware could not be read: %s", error)
-        return None
-    return reading

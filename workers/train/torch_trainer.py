@@ -21,6 +21,7 @@ from workers.model.draft_checkpoint import save_draft
 from workers.model.hf_checkpoint import load_policy, save_policy
 from workers.model.qwen3 import PolicyOutput, Qwen3Policy
 from workers.train.audit_pass import AuditPass
+from workers.train.device import training_device
 from workers.train.draft_trainer import DraftTrainer
 from workers.train.finite import FiniteGradients
 from workers.train.logprobs import autocast_dtype, distributions, token_entropies, token_logprobs
@@ -67,13 +68,16 @@ class TorchPolicyTrainer:
         grpo: GrpoConfig,
         online: OnlineDraftTraining,
         seed: int,
+        device: torch.device | None = None,
     ) -> None:
-        """reference: the starting policy, needed where grpo.kl_penalty is above 0; draft: None without speculation."""
-        self.policy = policy
-        self._reference = reference
+        """reference: the starting policy, needed where grpo.kl_penalty is above 0; draft: None without speculation.
+        device: the models are moved there; without one to a GPU where there is one. Batches come from main memory."""
+        self._device = device or training_device()
+        self.policy = policy.to(self._device)
+        self._reference = reference.to(self._device) if reference is not None else None
         self._config, self._grpo, self._online = trainer, grpo, online
         self._optimizers = build_optimizers(policy.named_parameters(), trainer.optimizer)
-        self._draft = self._draft_trainer(draft) if draft is not None else None
+        self._draft = self._draft_trainer(draft.to(self._device)) if draft is not None else None
         self._finite = FiniteGradients("the policy", "lower the learning rates of trainer.optimizer")
         self._generator = torch.Generator().manual_seed(seed)
         self._examples: _DraftExamples | None = None
@@ -87,11 +91,11 @@ class TorchPolicyTrainer:
             for rows, part in self._micro_batches(batch, torch.arange(len(logprobs))):
                 log_p = self._distributions(self.policy, part, rows, examples)
                 width = part.token_ids_BT.shape[1]
-                logprobs[rows, :width] = token_logprobs(log_p, part)
-                entropy[rows, :width] = token_entropies(log_p, part)
+                logprobs[rows, :width] = token_logprobs(log_p, part).cpu()
+                entropy[rows, :width] = token_entropies(log_p, part).cpu()
                 audit.take(log_p, part)
                 if self._reference is not None:
-                    reference[rows, :width] = token_logprobs(self._distributions(self._reference, part), part)
+                    reference[rows, :width] = token_logprobs(self._distributions(self._reference, part), part).cpu()
         self._examples = examples
         metrics = {"policy/entropy_nats": (entropy.sum() / batch.response_mask_BT.sum()).item()}
         metrics |= audit.mismatch_metrics()
@@ -124,7 +128,7 @@ class TorchPolicyTrainer:
         examples, self._examples = self._examples, None
         updates = []
         for rows in examples.rows.split(self._online.batch_size):
-            part = select_rows(batch, rows)
+            part = select_rows(batch, rows).to(self._device)
             width = part.token_ids_BT.shape[1]
             features = _stack(examples.features, rows, width) if self._draft.draft.tap_layers else None
             updates.append(
@@ -168,7 +172,7 @@ class TorchPolicyTrainer:
 
     def load(self, path: Path) -> None:
         """Raises ValueError where the folder was not written by a trainer of this configuration."""
-        state = torch.load(path / "state.pt", weights_only=True)
+        state = torch.load(path / "state.pt", map_location="cpu", weights_only=True)
         self.policy.load_state_dict(load_policy(path / "policy").state_dict())
         if self._reference is not None:
             self._reference.load_state_dict(load_policy(path / "reference").state_dict())
@@ -203,17 +207,17 @@ class TorchPolicyTrainer:
             width = part.token_ids_BT.shape[1]
             result = grpo_loss(
                 token_logprobs(self._distributions(self.policy, part), part),
-                old.logprobs_BT[chosen, :width],
-                advantages_B[chosen],
+                old.logprobs_BT[chosen, :width].to(self._device),
+                advantages_B[chosen].to(self._device),
                 part.response_mask_BT,
                 normalizer=num_tokens,
                 clip_low=self._grpo.clip_ratio_low,
                 clip_high=self._grpo.clip_ratio_high,
-                reference_logprobs_BT=None if reference is None else reference[chosen, :width],
+                reference_logprobs_BT=None if reference is None else reference[chosen, :width].to(self._device),
                 kl_penalty=self._grpo.kl_penalty,
             )
             result.loss.backward()
-            sums += torch.stack([result.loss.detach(), result.num_clipped, result.kl_reference_sum]).double()
+            sums += torch.stack([result.loss.detach(), result.num_clipped, result.kl_reference_sum]).double().cpu()
         return self._apply(sums.tolist(), num_tokens)
 
     def _apply(self, sums: list[float], num_tokens: float) -> dict[str, float]:
@@ -237,7 +241,8 @@ class TorchPolicyTrainer:
         rows = torch.arange(0, len(batch.token_ids_BT), max(1, len(batch.token_ids_BT) // _KL_UPDATE_ROWS))
         part = select_rows(batch, rows)
         with torch.no_grad():
-            new = token_logprobs(self._distributions(self.policy, part), part)
+            on_device = part.to(self._device)
+            new = token_logprobs(self._distributions(self.policy, on_device), on_device).cpu()
         mask = part.response_mask_BT
         return (k3(old.logprobs_BT[rows, : mask.shape[1]], new, mask).sum() / mask.sum()).item()
 
@@ -245,7 +250,7 @@ class TorchPolicyTrainer:
         """(row numbers, their part of the batch), responses of like length together so that little is padding."""
         lengths = (batch.response_mask_BT[rows] * torch.arange(batch.response_mask_BT.shape[1])).amax(dim=1)
         for chosen in rows[lengths.argsort(stable=True)].split(self._config.micro_batch_size):
-            yield chosen, select_rows(batch, chosen)
+            yield chosen, select_rows(batch, chosen).to(self._device)
 
     def _distributions(
         self,
@@ -257,7 +262,7 @@ class TorchPolicyTrainer:
         """Log-probabilities [B, T, V] at the sampling temperature; keeps what examples wants."""
         taps = self._draft.draft.tap_layers if examples is not None and self._draft is not None else ()
         dtype = autocast_dtype(self._config)
-        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+        with torch.autocast(self._device.type, dtype, enabled=dtype is not None):
             output = policy(part.token_ids_BT, taps)
         if examples is not None and rows is not None:
             examples.take(rows, output)

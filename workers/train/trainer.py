@@ -1,6 +1,6 @@
 """What the loop asks of a policy trainer, whatever it is made of."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +29,16 @@ class TrainingBatch:
     """Tested draft tokens; completion_M are rows of the batch."""
     is_audited_B: torch.Tensor | None = None
     """bool: responses that the audit looks at, chosen before anything was drawn; all of them where it is None."""
+
+    def to(self, device: torch.device) -> "TrainingBatch":
+        """What a forward pass and its loss read, on a device; the evidence stays where it is."""
+        return replace(
+            self,
+            token_ids_BT=self.token_ids_BT.to(device),
+            response_mask_BT=self.response_mask_BT.to(device),
+            engine_logprobs_BT=self.engine_logprobs_BT.to(device),
+            is_audited_B=None if self.is_audited_B is None else self.is_audited_B.to(device),
+        )
 
 
 @dataclass(frozen=True, slots=True)

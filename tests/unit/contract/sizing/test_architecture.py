@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from contract.config.policy import CheckpointPolicy, KnownModel, ScratchPolicy
-from contract.sizing.architecture import KNOWN, Architecture, architecture_of
+from contract.sizing.architecture import KNOWN, Architecture, architecture_of, check_model
 
 DENSE = Architecture(2, 32, 48, 4, 2, 16, 64, is_tied=False)
 MIXTURE = Architecture(2, 32, 48, 4, 2, 16, 64, is_tied=False, num_experts=4, num_active_experts=2)
@@ -72,3 +72,21 @@ def test_a_policy_names_its_shape() -> None:
     scratch = architecture_of(ScratchPolicy(num_layers=3, hidden_size=64, num_attention_heads=2))
     assert scratch is not None
     assert (scratch.num_layers, scratch.head_dim, scratch.vocabulary_size) == (3, 32, 48)
+
+
+def test_a_checkpoint_s_shape_is_read_from_what_transformers_writes() -> None:
+    dense = Qwen3Config(**SIZES, intermediate_size=48, tie_word_embeddings=False)
+    mixture = Qwen3MoeConfig(
+        **SIZES, moe_intermediate_size=48, num_experts=4, num_experts_per_tok=2, tie_word_embeddings=False
+    )
+    assert Architecture.from_hf_json(dense.to_dict()) == DENSE
+    assert Architecture.from_hf_json(mixture.to_dict()) == MIXTURE
+    with pytest.raises(ValueError, match=r"vocab_size is missing"):
+        Architecture.from_hf_json({key: value for key, value in dense.to_dict().items() if key != "vocab_size"})
+
+
+def test_another_shape_than_the_named_one_is_told_apart() -> None:
+    check_model(None, DENSE, "/m")
+    check_model("Qwen3-8B", KNOWN["Qwen3-8B"], "/m")
+    with pytest.raises(ValueError, match=r"policy.model = Qwen3-8B: .* /m has num_layers = 28, and Qwen3-8B has 36"):
+        check_model("Qwen3-8B", KNOWN["Qwen3-0.6B"], "/m")

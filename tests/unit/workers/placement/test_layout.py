@@ -56,15 +56,26 @@ def test_separate_engines_have_gpus_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("num_nodes", "gpus_per_node", "num_engines", "share"),
-    [(1, 4, 2, 1.0), (1, 1, 2, 0.5), (2, 2, 6, 0.5), (1, 3, 3, 1.0), (1, 2, 5, 0.3333)],
+    ("num_nodes", "gpus_per_node", "num_engines", "beside", "claims"),
+    [
+        (1, 4, 2, [0], [1.0]),
+        (1, 1, 2, [0, 1], []),
+        (2, 2, 6, [0, 4], [0.5, 1.0, 1.0, 0.5]),
+        (1, 2, 5, [0, 2, 4], [0.5, 0.5]),
+    ],
 )
-def test_engines_beside_a_trainer_on_processors_share_all_gpus(num_nodes, gpus_per_node, num_engines, share):
+def test_engines_beside_one_rank_take_the_other_gpus_too(num_nodes, gpus_per_node, num_engines, beside, claims):
     config = _config(num_engines, engine="torch", trainer="torch", num_nodes=num_nodes, gpus_per_node=gpus_per_node)
     layout = plan(config, 64.0)
-    assert {seat.num_gpus for seat in layout.engines} == {share}
+    assert layout.trainers == (Seat(0, 1.0),)
+    assert [index for index, seat in enumerate(layout.engines) if seat.shares_gpus_of == (0,)] == beside
+    assert [seat.num_gpus for seat in layout.engines if not seat.shares_gpus_of] == claims
     for node in range(num_nodes):
-        assert sum(seat.num_gpus for seat in layout.engines if seat.node == node) <= gpus_per_node
-        assert sum(seat.node == node for seat in layout.engines) <= gpus_per_node * int(1 / share)
-    assert {seat.num_gpus for seat in layout.trainers} == {0.0}
-    assert engines_handed_buckets(config, layout) == list(range(num_engines))
+        claimed = sum(seat.num_gpus for seat in (*layout.engines, *layout.trainers) if seat.node == node)
+        assert claimed <= gpus_per_node
+    assert engines_handed_buckets(config, layout) == beside
+
+
+def test_a_slot_that_is_partly_a_rank_s_is_left_free():
+    layout = plan(_config(1, tensor=2, trainer="torch", gpus_per_node=4), 64.0)
+    assert layout.engines == (Seat(0, 2.0),)
