@@ -196,3 +196,32 @@ def test_the_arguments_are_left_as_they_were():
     p = P.expand(50, -1, -1).contiguous()
     verify(torch.tensor([[1, 2]]).repeat(50, 1), None, p, generator(3), torch.full((50,), 1))
     assert torch.equal(p, P.expand(50, -1, -1))
+
+
+def test_numbers_drawn_beforehand_decide_by_inversion():
+    """F = 0.25, 0.25, 0.75, 1: the first token whose F is above the number."""
+    weights = torch.tensor([1.0, 0.0, 2.0, 1.0])
+    numbers = torch.tensor([0.0, 0.2, 0.25, 0.7, 0.75, 1 - 2**-53], dtype=torch.float64)
+    assert draw(weights.expand(6, -1), numbers).tolist() == [0, 0, 2, 2, 3, 3]
+
+
+def test_numbers_drawn_beforehand_accept_below_p_over_q_and_the_last_one_draws():
+    """Of two drafted tokens with p / q = 0.5 and 2 / 3; the residual of a rejection of the first is at token 0 alone,
+    the bonus p[2] is even."""
+    drafted, q, p = torch.tensor([[1, 1]]), Q[None].clone(), P[None].clone()
+    q[0, 1] = torch.tensor([0.1, 0.15, 0.35, 0.4])
+    for numbers, num_accepted, token in [
+        ([0.49, 0.66, 0.3], 2, 1),
+        ([0.49, 0.67, 0.99], 1, 2),
+        ([0.51, 0.0, 0.99], 0, 0),
+    ]:
+        verdict = verify(drafted, q, p, torch.tensor([numbers], dtype=torch.float64))
+        assert (verdict.num_accepted_B.item(), verdict.next_token_B.item()) == (num_accepted, token)
+
+
+def test_rounds_from_numbers_drawn_beforehand_emit_the_policy():
+    def verified(drafted, q, p, rng):
+        return verify(drafted, q, p, torch.rand(len(drafted), 3, dtype=torch.float64, generator=rng))
+
+    assert smallest_p_value(rounds(Q, verified)) > REJECTION_LEVEL
+    assert smallest_p_value(rounds(None, verified)) > REJECTION_LEVEL
