@@ -59,6 +59,8 @@ DRAFTERS = {
 AUTOREGRESSIVE = "autoregressive"
 CONTROLLED = "controlled"
 _BOUND_TURNS = 9
+_NUM_WARM_UPS = {"cpu": 1, "cuda": 4}
+"""A graph is captured the second time that its size comes up."""
 STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES = 32, 16, 8
 
 
@@ -170,7 +172,7 @@ def measure_drafter(name: str, args: argparse.Namespace) -> Iterator[Row]:
 def measure_cell(
     name: str, batch_size: int, prompts: list[list[int]], num_samples: int, label: str, args: argparse.Namespace
 ) -> Iterator[Row]:
-    """Every way warms up once, then takes its turns; the way that begins changes from round to round of turns."""
+    """Every way warms up, then takes its turns; the way that begins changes from round to round of turns."""
     ways = [Way(AUTOREGRESSIVE, engine_of(None, batch_size, args))]
     for length in args.lengths:
         fixed = DRAFTERS[name](draft_length=length, draft_length_control="fixed")
@@ -178,7 +180,10 @@ def measure_cell(
     controlled = DRAFTERS[name](draft_length=args.max_length, draft_length_control="measured")
     ways.append(Way(CONTROLLED, engine_of(controlled, batch_size, args)))
     for way in ways:
-        way.engine.generate(prompts, num_samples, SamplingParams(args.temperature, args.max_new_tokens, 1000))
+        for seed in range(_NUM_WARM_UPS[args.device.type]):
+            way.engine.generate(
+                prompts, num_samples, SamplingParams(args.temperature, args.max_new_tokens, 1000 + seed)
+            )
     for pair in range(args.pairs):
         for way in ways[pair % len(ways) :] + ways[: pair % len(ways)]:
             way.turn(prompts, num_samples, SamplingParams(args.temperature, args.max_new_tokens, pair))
