@@ -1,124 +1,67 @@
 """The controller of the draft length: how many tokens to draft for the sequences that are decoded together.
 
-A round of n sequences and draft length k yields n (1 + g_1 + ... + g_k) tokens, g_i being the chance that the i-th
-drafted token is accepted, and takes c(n, k) seconds. Both are measured as the rounds go by, and the k of the most
-tokens a second is taken, 0 (no draft) included.
+A round of n sequences and draft length k yields n t_k tokens and takes c(n, k) seconds. Both are measured as the rounds
+go by (workers.algo.acceptance_estimate, workers.algo.round_costs), and the k of the most tokens a second is taken,
+0 (no draft) included.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-SWITCHING_GAIN = 0.02
+from workers.algo.acceptance_estimate import AcceptanceEstimate
+from workers.algo.lookup_worth import LookupWorth
+from workers.algo.positions import at_least
+from workers.algo.round_costs import CostTable
+
+SWITCHING_GAIN = 0.01
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
-_MEMORY_SEQUENCES = 4000.0
-"""Sequence-rounds that the acceptance estimate remembers: some steps of a policy that moves."""
-_PRIOR_SEQUENCES = 64.0
-"""Weight of what the positions before say of a position, in sequence-rounds, for drafts fail at much the same rate at
-each."""
-_PRIOR_ACCEPTANCE = 0.7
-"""Chance expected of a drafted token after accepted ones, where nothing was measured."""
-_COST_STEP = 0.05
-"""Share of a round's surprise by which its cost is corrected; more in its first rounds, for it was measured briefly."""
-_MEASURED_ROUNDS = 3
-"""Rounds that the first measurement counts for."""
-_LARGEST_SURPRISE = 2.0
-"""A round that took longer than this many times what was expected was interrupted; it counts as this many."""
-_EXPLORING_INTERVAL = 32
-"""Rounds between trials: of the next longer draft, and in every other trial of none, without which what speculation is
-held against would not be known."""
-
-
-_EXPLORING_ROUNDS = 2
+TRIAL_SHARE = 0.01
+"""Of the time of rounds without a draft, how much may be lost by trying whether drafts pay again."""
+_OPTIMISM = 0.5
+"""Standard deviations of a length's cost by which it is taken to be better than it looks. What may well be as good
+as the best is so tried until it is known, which costs little, and what cannot be never is."""
+_LEAST_PRICE = 0.05
+"""Of a trial's round, in rounds without a draft: where drafts cost next to nothing they are not tried all the time."""
+_TRIAL_ROUNDS = 4
 """Rounds that a trial takes: the first of a length pays for the change and says little of its cost."""
+_DOUBTFUL_GAIN = 1.15
+_PLAIN_INTERVAL_S = 0.25
+"""Lookups that gain less are left out for some rounds from time to time."""
+_COLD_ROUNDS = 3
+"""The first ones of a call: prompts were just read, and rounds take longer than others of their kind."""
+_PLANNED_S = 0.03
+"""Time for which a choice holds, and rounds are gathered before anything is learned from them: both take time too."""
 
 
-class AcceptanceEstimate:
-    """g_i by position, with exponential forgetting; positions beyond the tried ones follow from those before."""
+class _Round(NamedTuple):
+    """What one brought."""
 
-    def __init__(self, max_length: int) -> None:
-        self._tried = [0.0] * max_length
-        self._accepted = [0.0] * max_length
-
-    def observe(self, num_tried: Sequence[int], num_accepted: Sequence[int]) -> None:
-        """A round: sequences with a drafted token at each position, and those of them with it accepted."""
-        for i, (tried, accepted) in enumerate(zip(num_tried, num_accepted, strict=True)):
-            decay = 1 - min(1.0, tried / _MEMORY_SEQUENCES)
-            self._tried[i] = self._tried[i] * decay + tried
-            self._accepted[i] = self._accepted[i] * decay + accepted
-
-    def chances(self) -> list[float]:
-        """g_1 .. g_max, not increasing.
-
-        g_i = (accepted_i + m g_(i-1) a_(i-1)) / (tried_i + m), with a_(i-1) = g_(i-1) / g_(i-2) what was accepted there
-        given all before it, and m the prior's weight.
-        """
-        chances: list[float] = []
-        before, rate = 1.0, _PRIOR_ACCEPTANCE
-        for tried, accepted in zip(self._tried, self._accepted, strict=True):
-            chance = (accepted + _PRIOR_SEQUENCES * before * rate) / (tried + _PRIOR_SEQUENCES)
-            chance = min(chance, before)
-            rate = chance / before if before > 0 else 0.0
-            chances.append(chance)
-            before = chance
-        return chances
+    num_sequences: int
+    draft_length: int
+    num_tried: Sequence[int]
+    num_accepted: Sequence[int]
+    seconds: float
 
 
-class CostTable:
-    """c(n, k) in seconds by powers of two of n, corrected by every round that runs."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A choice for rounds of some number of sequences."""
 
-    def __init__(self, measured: Iterable[tuple[int, int, float]], max_length: int) -> None:
-        """measured: (number of sequences, draft length, seconds of a round); every number with 0 and max_length.
-
-        Raises ValueError where nothing was measured.
-        """
-        by_number: dict[int, dict[int, float]] = {}
-        for number, length, seconds in measured:
-            by_number.setdefault(number, {})[length] = seconds
-        if not by_number:
-            raise ValueError("the cost table needs at least one measured round")
-        self._max_length = max_length
-        self._numbers = sorted(by_number)
-        self._cells = {n: _interpolated(by_number[n], max_length) for n in self._numbers}
-        self._rounds = {n: [_MEASURED_ROUNDS] * (max_length + 1) for n in self._numbers}
-        self._drift = 1.0
-
-    def seconds(self, num_sequences: int, draft_length: int) -> float:
-        """Expected time of a round, between the measured numbers in proportion, beyond them as at the nearest."""
-        low, high, share = self._around(num_sequences)
-        cell = self._cells[low][draft_length] * (1 - share) + self._cells[high][draft_length] * share
-        return cell * self._drift
-
-    def observe(self, num_sequences: int, draft_length: int, seconds: float) -> None:
-        """Correct what was expected by what a round took.
-
-        A part of the correction goes to all cells, since a machine that slows down slows all of them.
-        """
-        surprise = seconds / self.seconds(num_sequences, draft_length)
-        surprise = min(max(surprise, 1 / _LARGEST_SURPRISE), _LARGEST_SURPRISE)
-        self._drift *= surprise**_COST_STEP
-        low, high, share = self._around(num_sequences)
-        for number, weight in ((low, 1 - share), (high, share)):
-            self._rounds[number][draft_length] += 1
-            step = max(_COST_STEP, 1 / self._rounds[number][draft_length])
-            self._cells[number][draft_length] *= surprise ** (step * weight)
-
-    def _around(self, num_sequences: int) -> tuple[int, int, float]:
-        """The measured numbers below and above, and how far towards the upper one."""
-        low = max((n for n in self._numbers if n <= num_sequences), default=self._numbers[0])
-        high = min((n for n in self._numbers if n >= num_sequences), default=self._numbers[-1])
-        return low, high, (num_sequences - low) / (high - low) if high > low else 0.0
+    length: int
+    until_s: float
+    """Of the time that rounds have taken."""
 
 
-@dataclass(slots=True)
-class _Lookups:
-    """What rounds that looked for drafts yielded and took, forgotten exponentially."""
+@dataclass(frozen=True, slots=True)
+class _LookupPlan:
+    """Whether to look, for rounds of some number of sequences."""
 
-    tokens: float = 0.0
-    seconds: float = 0.0
-
-    def observe(self, tokens: float, seconds: float) -> None:
-        self.tokens = self.tokens * 0.98 + tokens
-        self.seconds = self.seconds * 0.98 + seconds
+    length: int
+    """0 or the longest."""
+    until_s: float
+    prices: Sequence[float]
+    """What verifying so many tokens takes longer than none, in tokens that the time would bring otherwise."""
 
 
 class DraftLengthController:
@@ -129,84 +72,166 @@ class DraftLengthController:
         self.max_length = max_length
         self.costs = costs
         self.acceptance = AcceptanceEstimate(max_length)
+        self.lookups = LookupWorth(TRIAL_SHARE)
+        self._plans: dict[int, _Plan] = {}
         self._current: dict[int, int] = {}
-        self._rounds: dict[int, int] = {}
-        self._lookups: dict[int, _Lookups] = {}
+        """Draft length by the number of sequences, powers of two together."""
+        self._rounds: list[_Round] = []
+        """Not learned from yet."""
+        self._lookup_plans: dict[int, _LookupPlan] = {}
+        self._lookup_rounds: list[tuple[int, int, float, float]] = []
+        """The same: number of sequences, tokens verified, tokens expected a sequence, seconds of the lookup."""
+        self._found_tokens = 0.0
+        """Expected of this round, all sequences together."""
+        self._prices: Sequence[float] = ()
+        self._is_fresh = False
+        self._num_cold = 0
+        self._plain_s = 0.0
+        """When rounds last went without lookups to see what they take."""
+        self._elapsed_s = 0.0
         self._last_length: int | None = None
+        self._credit_s = 0.0
+        """What trials of drafts may still lose."""
+        self._chances = self.acceptance.chances()
+        self._yields = self.acceptance.yields()
+        self._predictions: dict[tuple[int, int], float] = {}
 
     def choose(self, num_sequences: int) -> int:
         """k for a round in which every sequence gets as many tokens as are asked for."""
-        bucket = num_sequences.bit_length()
-        self._rounds[bucket] = rounds = self._rounds.get(bucket, 0) + 1
-        speeds = self._speeds(num_sequences)
-        best = max(range(len(speeds)), key=speeds.__getitem__)
-        current = self._current.get(bucket, best)
-        if speeds[best] > speeds[current] * (1 + SWITCHING_GAIN):
-            current = best
-        self._current[bucket] = current
-        if rounds % _EXPLORING_INTERVAL >= _EXPLORING_ROUNDS or rounds < _EXPLORING_INTERVAL:
-            return current
-        is_plain = current > 0 and rounds // _EXPLORING_INTERVAL % 2 == 0
-        return 0 if is_plain else min(current + 1, self.max_length)
+        # The three leading bits: numbers that are close share a choice.
+        shift = max(num_sequences.bit_length() - 3, 0)
+        plan = self._plans.get(num_sequences >> shift << shift)
+        if plan is None or plan.until_s <= self._elapsed_s:
+            self._learn()
+            plan = self._plans[num_sequences >> shift << shift] = self._plan(num_sequences)
+        return plan.length
+
+    def begin(self) -> None:
+        """A call begins: no row has tokens that lookups would have to catch up with."""
+        self._learn()
+        self._lookup_plans.clear()
+        self._is_fresh, self._num_cold = True, _COLD_ROUNDS
 
     def choose_lookup(self, num_sequences: int) -> int:
         """k where drafts are looked up, which only the lookup tells whether they are there: all or nothing."""
-        bucket = num_sequences.bit_length()
-        self._rounds[bucket] = rounds = self._rounds.get(bucket, 0) + 1
-        known = self._lookups.get(bucket)
-        if known is None or known.seconds == 0:
-            return self.max_length
-        plain = num_sequences / self.costs.seconds(num_sequences, 0)
-        is_worth_it = known.tokens / known.seconds > plain
-        return self.max_length if is_worth_it or rounds % _EXPLORING_INTERVAL == 0 else 0
+        plan = self._lookup_plans.get(num_sequences)
+        if plan is None or plan.until_s <= self._elapsed_s:
+            self._learn()
+            plan = self._lookup_plans[num_sequences] = self._plan_lookups(num_sequences)
+        self._found_tokens, self._prices = num_sequences, plan.prices
+        return plan.length
 
     def width(self, num_drafted: Sequence[int]) -> int:
-        """Of drafts that were found, how many tokens a sequence to verify; the rest is dropped."""
-        num_sequences = len(num_drafted)
-        gains = self.acceptance.chances()
-        tokens = float(num_sequences)
-        best, best_speed = 0, tokens / self.costs.seconds(num_sequences, 0)
-        for length in range(1, min(max(num_drafted, default=0), self.max_length) + 1):
-            tokens += gains[length - 1] * sum(n >= length for n in num_drafted)
-            speed = tokens / self.costs.seconds(num_sequences, length)
-            if speed > best_speed:
-                best, best_speed = length, speed
+        """Of drafts that were found, how many tokens a sequence to verify; the rest is dropped.
+
+        Those that bring the most over what the time is worth: argmax over w of n + sum of g_i over all that have an
+        i-th token, i <= w, less c(n, w) r, r being the tokens a second of all rounds. The most tokens a second of this
+        round alone would end drafts too early where others are worse.
+        """
+        tokens = best_tokens = float(len(num_drafted))
+        best, best_gain, prices, chances = 0, tokens, self._prices, self._chances
+        for length, count in enumerate(at_least(num_drafted, min(max(num_drafted), self.max_length)), 1):
+            tokens += chances[length - 1] * count
+            gain = tokens - prices[length]
+            if gain > best_gain:
+                best, best_gain, best_tokens = length, gain, tokens
+        self._found_tokens = best_tokens
         return best
 
     def predicted_s(self, num_sequences: int, draft_length: int) -> float:
-        """What a round is expected to take."""
-        return self.costs.seconds(num_sequences, draft_length)
+        """What the round is expected to take."""
+        kind = num_sequences, draft_length
+        if (seconds := self._predictions.get(kind)) is None:
+            seconds = self._predictions[kind] = self.costs.seconds(*kind)
+        return seconds
 
     def observe(
         self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
     ) -> None:
-        """A round of one draft length: sequences with a drafted token at each position, and those with it accepted."""
-        if draft_length == self._last_length:
-            self.costs.observe(num_sequences, draft_length, seconds)
-        self._last_length = draft_length
-        self.acceptance.observe(num_tried, accepted)
+        """A round of one draft length: sequences with a drafted token at each position, and those with it accepted;
+        seconds without lookups."""
+        self._rounds.append(_Round(num_sequences, draft_length, num_tried, accepted, seconds))
+        self._elapsed_s += seconds
 
-    def observe_lookup(self, num_sequences: int, num_tokens: int, seconds: float) -> None:
-        """A round in which drafts were looked for, found or not: what it yielded and took, the lookup included."""
-        self._lookups.setdefault(num_sequences.bit_length(), _Lookups()).observe(num_tokens, seconds)
+    def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
+        """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
+        self._lookup_rounds.append((num_sequences, draft_length, self._found_tokens / num_sequences, seconds))
+        self._elapsed_s += seconds
 
-    def _speeds(self, num_sequences: int) -> list[float]:
-        """Tokens a second by draft length."""
-        tokens, speeds = 1.0, []
-        chances = [0.0, *self.acceptance.chances()]
-        for length, chance in enumerate(chances):
-            tokens += chance
-            speeds.append(num_sequences * tokens / self.costs.seconds(num_sequences, length))
-        return speeds
+    def _plan(self, num_sequences: int) -> _Plan:
+        """The length of the most tokens a second, or a trial where that is 0 and enough was saved for one."""
+        bucket, hopes = num_sequences.bit_length(), self._hopes(num_sequences)
+        best = max(range(len(hopes)), key=hopes.__getitem__)
+        current = self._current.get(bucket, best)
+        if hopes[best] > hopes[current] * (1 + SWITCHING_GAIN):
+            current = best
+        self._current[bucket] = current
+        if current == 0:
+            seconds, tried = self.costs.row(num_sequences), max(range(1, len(hopes)), key=hopes.__getitem__)
+            # What it costs if nothing is accepted.
+            price_s = _TRIAL_ROUNDS * max(seconds[tried] - seconds[0], _LEAST_PRICE * seconds[0])
+            if self._credit_s >= price_s:
+                self._credit_s = 0.0
+                return _Plan(tried, self._elapsed_s + _TRIAL_ROUNDS * seconds[tried])
+        return _Plan(current, self._elapsed_s + _PLANNED_S)
 
+    def _hopes(self, num_sequences: int) -> list[float]:
+        """Tokens a second and sequence by draft length, as many as there may well be."""
+        costs = zip(self._yields, self.costs.row(num_sequences), self.costs.deviations(num_sequences), strict=True)
+        return [tokens / taken * (1 + _OPTIMISM * deviation) for tokens, taken, deviation in costs]
 
-def _interpolated(measured: dict[int, float], max_length: int) -> list[float]:
-    """Seconds at every draft length, in proportion between the measured ones."""
-    lengths = sorted(measured)
-    seconds = []
-    for length in range(max_length + 1):
-        low = max((at for at in lengths if at <= length), default=lengths[0])
-        high = min((at for at in lengths if at >= length), default=lengths[-1])
-        share = (length - low) / (high - low) if high > low else 0.0
-        seconds.append(measured[low] * (1 - share) + measured[high] * share)
-    return seconds
+    def _plan_lookups(self, num_sequences: int) -> _LookupPlan:
+        """Whether to look, and c(n, w) r - c(n, 0) r for every width w."""
+        seconds = self.costs.row(num_sequences)
+        is_awake = self.lookups.is_awake(num_sequences, is_fresh=self._is_fresh)
+        self._is_fresh = False
+        gain, time_s = self.lookups.gain(num_sequences), _PLANNED_S
+        if self.lookups.is_trial(num_sequences):
+            time_s = _TRIAL_ROUNDS * seconds[0]
+        elif is_awake and gain < _DOUBTFUL_GAIN and self._elapsed_s > self._plain_s + _PLAIN_INTERVAL_S:
+            # What they are held against is known no more when there are always lookups.
+            is_awake, time_s, self._plain_s = False, _TRIAL_ROUNDS * seconds[0], self._elapsed_s
+        rate = num_sequences / seconds[0] * gain
+        prices = [(taken - seconds[0]) * rate for taken in seconds]
+        return _LookupPlan(self.max_length if is_awake else 0, self._elapsed_s + time_s, prices)
+
+    def _learn_of_lookups(self) -> None:
+        rounds, self._lookup_rounds = self._lookup_rounds, []
+        by_number: dict[int, list[tuple[int, int, float, float]]] = {}
+        for round_ in rounds:
+            by_number.setdefault(round_[0], []).append(round_)
+        for number, some in by_number.items():
+            seconds = self.costs.row(number)
+            rest = sum(seconds[length] for _, length, _, _ in some) / (len(some) * seconds[0])
+            tokens = sum(tokens for _, _, tokens, _ in some) / len(some)
+            self.lookups.observe(number, tokens, [taken / seconds[0] for *_, taken in some], rest)
+
+    def _learn(self) -> None:
+        """From the rounds since the last time."""
+        rounds, self._rounds = self._rounds, []
+        taken: dict[tuple[int, int], list[float]] = {}
+        drafted: dict[int, list[_Round]] = {}
+        for round_ in rounds:
+            length = round_.draft_length
+            if self._num_cold:
+                self._num_cold -= 1
+            elif length == self._last_length:
+                taken.setdefault((round_.num_sequences, length), []).append(round_.seconds)
+            self._last_length = length
+            if not length:
+                self._credit_s += round_.seconds * TRIAL_SHARE
+            elif round_.num_tried[-1] == round_.num_sequences:
+                drafted.setdefault(length, []).append(round_)
+            if self._lookup_plans:
+                self.lookups.pass_round(round_.num_sequences)
+        for kind, seconds in taken.items():
+            self.costs.observe(*kind, seconds)
+        if rounds:
+            self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds])
+        for length, some in drafted.items():
+            num_accepted = sum(sum(round_.num_accepted) for round_ in some)
+            self.acceptance.observe_length(sum(round_.num_sequences for round_ in some), length, num_accepted)
+        self._chances, self._yields = self.acceptance.chances(), self.acceptance.yields()
+        self._predictions = {}
+        if self._lookup_rounds:
+            self._learn_of_lookups()

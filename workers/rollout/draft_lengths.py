@@ -5,17 +5,25 @@ the weights and prompts of the first call, lengthened to what a round in the mid
 """
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-MEASURED_REPEATS = 5
-"""Rounds of each kind; their median counts."""
+_REPEATS = range(3, 13)
+"""Measured generations of each number of sequences: at least, and below."""
+_ENOUGH_S = 0.4
+"""Time of one number of sequences after which its least number of generations is enough."""
+_WARMING_ROUNDS = 4
+"""After prompts were read, the first rounds are slow."""
 
 
 class DraftLengths(Protocol):
     """Chooses, and is told what came of it; workers.algo.draft_length.DraftLengthController is one."""
 
     max_length: int
+
+    def begin(self) -> None:
+        """A call begins."""
 
     def choose(self, num_sequences: int) -> int:
         """k of a round whose drafts have as many tokens as are asked for."""
@@ -32,10 +40,11 @@ class DraftLengths(Protocol):
     def observe(
         self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
     ) -> None:
-        """A round: sequences with a drafted token at each position, those with it accepted, and its wall time."""
+        """A round: sequences with a drafted token at each position, those with it accepted, and its wall time without
+        that of a lookup."""
 
-    def observe_lookup(self, num_sequences: int, num_tokens: int, seconds: float) -> None:
-        """A round in which drafts were looked for: tokens emitted, and wall time."""
+    def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
+        """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
 
 
 class FixedDraftLength:
@@ -43,6 +52,9 @@ class FixedDraftLength:
 
     def __init__(self, draft_length: int) -> None:
         self.max_length = draft_length
+
+    def begin(self) -> None:
+        """It changes nothing."""
 
     def choose(self, num_sequences: int) -> int:
         return self.max_length
@@ -64,11 +76,11 @@ class FixedDraftLength:
 
 class ScheduledDraftLengths(FixedDraftLength):
     """One length after the other, to measure what rounds of each take: the second of each counts, for the first pays
-    for the change."""
+    for the change. Before them come some of the first length, for rounds after prompts were read are slow."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         super().__init__(max(lengths))
-        self._schedule = [length for length in lengths for _ in range(2)]
+        self._schedule = [lengths[0]] * _WARMING_ROUNDS + [length for length in lengths for _ in range(2)]
         self._next = 0
         self.seconds: list[tuple[int, float]] = []
         """(draft length, wall time) of each measured round."""
@@ -87,7 +99,7 @@ class ScheduledDraftLengths(FixedDraftLength):
     def observe(  # type: ignore[override]
         self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
     ) -> None:
-        if self._next % 2 == 0:
+        if self._next > _WARMING_ROUNDS and self._next % 2 == 0:
             self.seconds.append((draft_length, seconds))
 
 
@@ -114,11 +126,14 @@ def measure_costs(
     """(number of sequences, draft length, seconds of a round); run(n, schedule) runs rounds of n sequences with it."""
     costs = []
     for number in measured_numbers(max_batch_size):
-        # Begun anew each time, so that sequences stay about as long as they are.
+        # Begun anew each time, so that sequences stay about as long as they are; up and down in turns, so that what
+        # their growth costs falls on all lengths.
         seconds: dict[int, list[float]] = {}
-        for _ in range(MEASURED_REPEATS):
-            # The longest first: after prompts were read, the first rounds are slow, and short ones would show it most.
-            schedule = ScheduledDraftLengths(measured_lengths(max_length)[::-1])
+        began = time.perf_counter()
+        for repeat in range(_REPEATS.stop):
+            if repeat >= _REPEATS.start and time.perf_counter() - began > _ENOUGH_S:
+                break
+            schedule = ScheduledDraftLengths(measured_lengths(max_length)[:: 1 if repeat % 2 else -1])
             run(number, schedule)
             for length, measured in schedule.seconds:
                 seconds.setdefault(length, []).append(measured)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from workers.algo.acceptance import Randomness, verify
+from workers.algo.positions import at_least
 from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
-from workers.rollout.drafters.drafter import Draft, Drafter, Verified
+from workers.rollout.drafters.drafter import Draft, Drafter, DraftSession, Verified
 from workers.rollout.engine import Completion, SamplingParams
 from workers.rollout.operations import Emitted, KvCache, Operations, Told
 from workers.rollout.packed_weights import PackedPolicy
@@ -21,7 +22,7 @@ from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
-from workers.rollout.statistics import RoundStatistics, at_positions
+from workers.rollout.statistics import RoundStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Generation:
 
     def run(self, max_rounds: int | None = None) -> list[Completion]:
         """Generate everything, or what is complete after so many rounds."""
+        self.draft_length.begin()
         self._refill(list(range(min(self.max_batch_size, self.num_completions))))
         while self.rows and max_rounds != 0:
             self._round()
@@ -124,7 +126,7 @@ class Generation:
     def _round(self) -> None:
         """Draft, verify, append; then refill the rows that finished."""
         began, num_first_runs = time.perf_counter(), Operations.num_first_runs
-        draft, is_lookup = self._draft()
+        draft, lookup_s = self._draft()
         emitted, probs_RJV, features = self._verify(draft)
         num_new_R = emitted.num_accepted_R + 1
         if self.session:
@@ -134,21 +136,29 @@ class Generation:
         told = emitted.tell()
         finished, num_kept = self._append(draft, probs_RJV, told)
         is_typical = Operations.num_first_runs == num_first_runs
-        self._account(draft, told.num_accepted, num_kept, is_lookup, time.perf_counter() - began, is_typical)
+        self._account(draft, told.num_accepted, num_kept, lookup_s, time.perf_counter() - began, is_typical)
         if finished:
             self._refill(self._harvest(finished))
 
-    def _draft(self) -> tuple[Draft | None, bool]:
-        """The round's draft, cut to the width that is worth verifying, and whether one was looked for."""
+    def _draft(self) -> tuple[Draft | None, float | None]:
+        """The round's draft, and how long it was looked for; None where it was not."""
         if self.session is None:
-            return None, False
-        policy, num_rows = self.draft_length, len(self.rows)
-        length = policy.choose_lookup(num_rows) if self.is_lookup else policy.choose(num_rows)
-        draft = self.session.draft(self.rows, self.start_R, length) if length else None
-        if draft is not None and draft.num_drafted_R is not None:
-            width = policy.width(draft.num_drafted_R.tolist())
+            return None, None
+        if self.is_lookup:
+            return self._look_up(self.session)
+        length = self.draft_length.choose(len(self.rows))
+        return (self.session.draft(self.rows, self.start_R, length) if length else None), None
+
+    def _look_up(self, session: DraftSession) -> tuple[Draft | None, float | None]:
+        """Cut to the width that is worth verifying."""
+        if not (length := self.draft_length.choose_lookup(len(self.rows))):
+            return None, None
+        began = time.perf_counter()
+        draft = session.draft(self.rows, self.start_R, length)
+        if draft is not None:
+            width = self.draft_length.width(draft_lengths(draft))
             draft = _cut(draft, width) if width else None
-        return draft, self.is_lookup and length > 0
+        return draft, time.perf_counter() - began
 
     def _verify(self, draft: Draft | None) -> tuple[Emitted, Tensor, Tensor | None]:
         """What the round emits, the policy's probabilities, which hold until the next round, and its features."""
@@ -188,7 +198,7 @@ class Generation:
         draft: Draft | None,
         num_accepted: list[int],
         num_kept: list[int],
-        is_lookup: bool,
+        lookup_s: float | None,
         seconds: float,
         is_typical: bool,
     ) -> None:
@@ -201,14 +211,15 @@ class Generation:
         policy, num_rows = self.draft_length, len(num_kept)
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
-        self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
+        if width:
+            self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
         self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width))
         if not is_typical:
             return
-        tried, accepted = (at_positions(numbers[: len(num_drafted)], width) for numbers in (num_drafted, num_accepted))
-        policy.observe(num_rows, width, tried, accepted, seconds)
-        if is_lookup:
-            policy.observe_lookup(num_rows, sum(num_kept), seconds)
+        tried, accepted = (at_least(numbers[: len(num_drafted)], width) for numbers in (num_drafted, num_accepted))
+        policy.observe(num_rows, width, tried, accepted, seconds - (lookup_s or 0.0))
+        if lookup_s is not None:
+            policy.observe_lookup(num_rows, width, lookup_s)
 
     def _refill(self, free: list[int]) -> None:
         """Start pending completions in free rows, until none is pending or none is free; then close the gaps.

@@ -4,12 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
+from workers.algo.positions import at_least
 from workers.rollout.engine import RoundCost, SpeculationCounters
-
-
-def at_positions(numbers: Sequence[int], width: int) -> list[int]:
-    """How many of the numbers reach each position from 1 to width."""
-    return [sum(number > position for number in numbers) for position in range(width)]
 
 
 @dataclass(slots=True)
@@ -32,7 +28,7 @@ class RoundStatistics:
         """A round's drafts, by row; accepted tokens are those that are part of the response."""
         self.num_drafts += sum(n > 0 for n in num_drafted)
         self.num_draft_tokens += sum(num_drafted)
-        for position, count in enumerate(at_positions(num_accepted, max(num_drafted, default=0))):
+        for position, count in enumerate(at_least(num_accepted, max(num_drafted, default=0))):
             self.accepted_at_position[position] += count
 
     def time(self, num_sequences: int, draft_length: int, measured_s: float, predicted_s: float) -> None:

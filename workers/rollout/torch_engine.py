@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
-from workers.algo.draft_length import CostTable, DraftLengthController
+from workers.algo.draft_length import DraftLengthController
+from workers.algo.round_costs import CostTable
 from workers.model.config import ModelConfig
 from workers.rollout.draft_lengths import (
     DraftLengths,

@@ -43,17 +43,16 @@ class NgramSession:
         """Of matches."""
         self._of_prompt: dict[int, Runs] = {}
         self._prompts: Sequence[Sequence[int]] = ()
-        self._tables = [_Table({}, 0)] * num_rows
+        self._tables = [_Table({}, ())] * num_rows
 
     def prefill(self, block: PromptBlock) -> None:
         self._prompts, self._of_prompt = block.prompts, {}
 
     def admit(self, rows: Tensor, prompts: Tensor, first_tokens: Tensor) -> None:
         for row, prompt in zip(rows.tolist(), prompts.tolist(), strict=True):
-            token_ids = self._prompts[prompt]
-            if prompt not in self._of_prompt:
-                self._of_prompt[prompt] = _Table({}, 0).grow(token_ids, self._lengths)
-            self._tables[row] = _Table(self._of_prompt[prompt], len(token_ids) - 1)
+            # Filled when something is first looked up, which may be never.
+            runs = self._of_prompt.setdefault(prompt, {})
+            self._tables[row] = _Table(runs, self._prompts[prompt])
 
     def draft(self, rows: Sequence[Row], start_R: Tensor, draft_length: int) -> Draft | None:
         tables, lengths = self._tables, self._lengths
@@ -73,23 +72,22 @@ class NgramSession:
 class _Table:
     """Where runs last ended in a row."""
 
-    __slots__ = ("_num_known", "_of_prompt", "_runs")
+    __slots__ = ("_num_known", "_of_prompt", "_prompt", "_runs")
 
-    def __init__(self, of_prompt: Runs, num_known: int) -> None:
-        self._of_prompt = of_prompt
+    def __init__(self, of_prompt: Runs, prompt: Sequence[int]) -> None:
+        """of_prompt: runs of the prompt, shared; filled here where no other row has done so."""
+        self._of_prompt, self._prompt = of_prompt, prompt
         self._runs: Runs = {}
-        self._num_known = num_known
+        self._num_known = max(len(prompt) - 1, 0)
         """Runs that end before or with so many tokens are known."""
 
     def grow(self, token_ids: Sequence[int], lengths: range) -> Runs:
         """Take note of every run that something follows; those of this table alone."""
-        runs = self._runs
-        for end in range(self._num_known + 1, len(token_ids)):
-            for length in lengths:
-                if length <= end:
-                    runs[tuple(token_ids[end - length : end])] = end
+        if not self._of_prompt:
+            _note(self._of_prompt, self._prompt, 1, lengths)
+        _note(self._runs, token_ids, self._num_known + 1, lengths)
         self._num_known = len(token_ids) - 1
-        return runs
+        return self._runs
 
     def propose(self, token_ids: list[int], lengths: range, max_tokens: int) -> list[int]:
         """What followed the last earlier place of the longest match; goes round where it reaches the row's end."""
@@ -107,3 +105,11 @@ class _Table:
         while len(proposal) < max_tokens:
             proposal += proposal[: max_tokens - len(proposal)]
         return proposal
+
+
+def _note(runs: Runs, token_ids: Sequence[int], first_end: int, lengths: range) -> None:
+    """Runs of these lengths that end with so many tokens or more and are followed by another."""
+    for end in range(first_end, len(token_ids)):
+        for length in lengths:
+            if length <= end:
+                runs[tuple(token_ids[end - length : end])] = end

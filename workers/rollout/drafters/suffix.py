@@ -83,6 +83,8 @@ class SuffixSession:
         for index, row in enumerate(rows):
             place = places[index]
             assert place is not None
+            if place.remembered.unread:
+                place.remembered.read()
             place.advance(row.token_ids[row.num_prompt_tokens + place.num_known :])
         proposals = [
             place.remembered.index.follow(
@@ -103,9 +105,12 @@ class SuffixSession:
     def retire(self, row: int, token_ids: list[int]) -> None:
         place = self._places[row]
         assert place is not None
-        place.advance(token_ids[place.num_known :])
         self._places[row] = None
-        self._drafter.memory.keep(place.remembered, len(token_ids))
+        if place.num_known:
+            place.advance(token_ids[place.num_known :])
+            self._drafter.memory.keep(place.remembered, len(token_ids))
+        else:
+            self._drafter.memory.put_off(place.remembered, token_ids)
 
     def move_row(self, source: int, target: int) -> None:
         self._places[target], self._places[source] = self._places[source], None

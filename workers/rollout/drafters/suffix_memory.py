@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from workers.rollout.drafters.suffix_index import ROOT, SuffixIndex
 
+_MAX_UNREAD = 2
+"""Responses to a prompt: enough to find out whether lookups pay, and no more to read then."""
+
 
 @dataclass(slots=True)
 class Remembered:
@@ -17,6 +20,17 @@ class Remembered:
     """State of the index in which responses begin."""
     num_tokens: int
     """Of the prompt and of complete responses."""
+    unread: list[list[int]]
+    """The newest responses that are not in the index yet: reading them takes time, which is spent when something is
+    looked up."""
+
+    def read(self) -> None:
+        """Put what is unread into the index."""
+        for token_ids in self.unread:
+            state = self.beginning
+            for token_id in token_ids:
+                state = self.index.extend(state, token_id)
+        self.unread.clear()
 
 
 class SuffixMemory:
@@ -48,13 +62,27 @@ class SuffixMemory:
     def keep(self, remembered: Remembered, num_tokens: int) -> None:
         """A response of so many tokens is complete. What was forgotten while it was in progress stays forgotten."""
         if self._by_prompt.get(remembered.prompt) is remembered:
-            remembered.num_tokens += num_tokens
-            self.num_stored_tokens += num_tokens
+            self._count(remembered, num_tokens)
             self._forget()
+
+    def put_off(self, remembered: Remembered, token_ids: list[int]) -> None:
+        """A response is complete in which nothing was looked up. It is read when something is; of many the newest."""
+        if self._by_prompt.get(remembered.prompt) is remembered:
+            remembered.unread.append(token_ids)
+            if len(remembered.unread) > _MAX_UNREAD:
+                self._count(remembered, -len(remembered.unread.pop(0)))
+            self._count(remembered, len(token_ids))
+            self._forget()
+
+    def _count(self, remembered: Remembered, num_tokens: int) -> None:
+        remembered.num_tokens += num_tokens
+        self.num_stored_tokens += num_tokens
 
     def _from_below(self, prompt: tuple[int, ...]) -> Remembered | None:
         known = self._below._by_prompt.get(prompt) if self._below else None
-        return Remembered(prompt, known.index.copy(), known.beginning, known.num_tokens) if known else None
+        if known is None:
+            return None
+        return Remembered(prompt, known.index.copy(), known.beginning, known.num_tokens, known.unread[:])
 
     def _forget(self) -> None:
         """Down to the bound. The prompt seen last goes too where it alone is too much; rows at work keep their own."""
@@ -67,4 +95,4 @@ def _begin(prompt: tuple[int, ...]) -> Remembered:
     index, state = SuffixIndex(), ROOT
     for token_id in prompt:
         state = index.extend(state, token_id)
-    return Remembered(prompt, index, state, len(prompt))
+    return Remembered(prompt, index, state, len(prompt), [])

@@ -42,8 +42,9 @@ def proposals(session, rows, draft_length=4):
 
 
 def remember(drafter, prompt, *responses):
-    """Responses of an earlier call."""
+    """Responses of an earlier call, in which something was looked up."""
     session = session_of(drafter, [prompt] * len(responses))
+    proposals(session, [row_of(prompt, response[0]) for response in responses])
     for index, response in enumerate(responses):
         session.retire(index, response)
 
@@ -107,6 +108,18 @@ def test_a_refilled_row_begins_anew():
     session.admit(torch.tensor([0]), torch.tensor([1]), torch.tensor([5]))
     assert proposals(session, [row_of(1, 5)]) == [[]]
     assert drafter.memory.of(PROMPTS[1]).index.count([3, 4, 5]) == 1
+
+
+def test_of_responses_without_a_lookup_the_newest_are_read_when_something_is_looked_up():
+    drafter = drafter_of()
+    session = session_of(drafter, [0, 0, 0, 1])
+    for row, response in enumerate([[5, 6, 0], [5, 7, 0], [5, 8, 0], [9]]):
+        session.retire(row, response)
+    remembered = drafter.memory.of(PROMPTS[0])
+    assert remembered.index.count([5]) == 0
+    assert drafter.memory.num_stored_tokens == 2 + 3 + 3 + 2 + 1
+    assert proposals(session_of(drafter, [0]), [row_of(0, 5)]) == [[7, 0]]
+    assert [remembered.index.count(run) for run in ([5, 6], [5, 7, 0], [5, 8, 0])] == [0, 1, 1]
 
 
 def test_no_end_is_passed():

@@ -1,0 +1,59 @@
+import pytest
+
+from workers.algo.acceptance_estimate import AcceptanceEstimate
+
+
+def test_acceptance_is_the_share_of_tries():
+    estimate = AcceptanceEstimate(3)
+    for _ in range(1000):
+        estimate.observe([([10, 10, 0], [8, 4, 0])])
+    first, second, third = estimate.chances()
+    assert (first, second) == (pytest.approx(0.8, abs=0.01), pytest.approx(0.4, abs=0.01))
+    # Never tried: what was accepted at the position before, given the one before that, goes on.
+    assert third == pytest.approx(0.4 * 0.5, abs=0.01)
+
+
+def test_before_anything_was_tried_it_is_hopeful():
+    assert AcceptanceEstimate(3).chances() == pytest.approx([0.7, 0.49, 0.343])
+    assert AcceptanceEstimate(2).yields() == pytest.approx([1, 1.7, 2.19])
+
+
+def test_only_the_surest_drafts_being_long_raises_the_chance():
+    estimate = AcceptanceEstimate(2)
+    estimate.observe([([500, 100], [250, 90])] * 4)
+    first, second = estimate.chances()
+    assert first == pytest.approx(0.5, abs=0.01)
+    assert second == pytest.approx(0.9, abs=0.06)
+
+
+def test_rounds_of_several_lengths_count_together():
+    together, apart = AcceptanceEstimate(3), AcceptanceEstimate(3)
+    rounds = [([4, 4], [3, 2]), ([], []), ([2, 2, 2], [2, 1, 0])]
+    together.observe(rounds)
+    for round_ in rounds:
+        apart.observe([round_])
+    assert together.chances() == pytest.approx(apart.chances(), rel=1e-3)
+
+
+def test_old_rounds_are_forgotten():
+    estimate = AcceptanceEstimate(1)
+    for accepted in (100, 0):
+        for _ in range(400):
+            estimate.observe([([100], [accepted])])
+    assert estimate.chances()[0] < 0.02
+
+
+def test_a_length_that_ran_yields_what_it_brought_and_others_what_the_chances_say():
+    estimate = AcceptanceEstimate(2)
+    estimate.observe([([100, 100], [80, 40])] * 40)
+    for _ in range(40):
+        estimate.observe_length(100, 1, 90)
+    none, one, two = estimate.yields()
+    assert none == 1
+    assert one == pytest.approx(
+        (3145 * 1.9 + 400 * 1.8) / 3545, abs=0.01
+    )  # 100 (1 - (1 - 1/80)^40) 80 = 3,145 remembered
+    assert two == pytest.approx(2.2, abs=0.01)
+    for _ in range(400):
+        estimate.observe_length(100, 2, 120)
+    assert estimate.yields()[1] == pytest.approx(1.8, abs=0.01)  # long ago

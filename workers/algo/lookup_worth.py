@@ -1,0 +1,113 @@
+"""Whether to look drafts up at all, where only the lookup tells whether there are any.
+
+Worth of rounds with lookups against rounds without: (tokens / n) / (seconds / c(n, 0)), summed over rounds with
+exponential forgetting, above 1 where they pay. Tokens are those expected of what was found, for what was accepted is
+noise. Where they do not pay there is none, but for trials; what those lose is bound by a share of the time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_MEMORY = 0.95
+"""A round's weight after the next one."""
+_WAKING_WORTH = 1.01
+"""After a trial; 1 suffices to go on, so that noise does not switch to and fro."""
+_TRIAL_ROUNDS = 4
+_FIRST_ROUNDS = 12
+"""Before anything is known, longer: what is accepted is to be learned too."""
+_LARGEST_CREDIT = 2.0
+"""Rounds without lookups whose time may be lost at once, gained by lookups before or saved."""
+_LEAST_PRICE = 0.25
+"""Of a trial, in the same: where lookups cost next to nothing they are not tried all the time."""
+
+
+@dataclass(slots=True)
+class _State:
+    """Of some numbers of sequences."""
+
+    tokens: float = 0.0
+    """A sequence."""
+    time: float = 0.0
+    """In rounds without lookups, as all times here."""
+    is_awake: bool = True
+    trial_rounds_left: int = _FIRST_ROUNDS
+    credit: float = 0.0
+    price: float = 0.0
+    """What the last trial lost; 0 before there was one."""
+    backlog: float = 0.0
+    """What its first lookup took for catching up."""
+    first_lookup: float = 0.0
+    lookup_time: float = 0.0
+    """Of the latest ones, the median."""
+    lost: float = 0.0
+    """In this trial."""
+
+    @property
+    def worth(self) -> float:
+        return self.tokens / self.time if self.time else 1.0
+
+
+class LookupWorth:
+    """By the number of sequences, powers of two together."""
+
+    def __init__(self, trial_share: float) -> None:
+        """trial_share: of the time of rounds without lookups, what trials may lose."""
+        self._trial_share = trial_share
+        self._states: dict[int, _State] = {}
+
+    def is_awake(self, num_sequences: int, *, is_fresh: bool) -> bool:
+        """Whether to look in the next rounds; is_fresh: rows have no tokens to catch up with."""
+        state = self._of(num_sequences)
+        if not state.is_awake and state.credit >= state.price + (0.0 if is_fresh else state.backlog):
+            state.is_awake, state.trial_rounds_left, state.lost = True, _TRIAL_ROUNDS, 0.0
+        return state.is_awake
+
+    def is_trial(self, num_sequences: int) -> bool:
+        """Whether what lookups are worth is being found out."""
+        state = self._of(num_sequences)
+        return state.is_awake and state.trial_rounds_left > 0
+
+    def gain(self, num_sequences: int) -> float:
+        """Tokens a second of all rounds over that of rounds without lookups."""
+        return max(self._of(num_sequences).worth, 1.0)
+
+    def pass_round(self, num_sequences: int) -> None:
+        """A round, which saves for trials."""
+        state = self._of(num_sequences)
+        state.credit = min(state.credit + self._trial_share, max(_LARGEST_CREDIT, state.price + state.backlog))
+
+    def observe(self, num_sequences: int, tokens: float, lookup_times: Sequence[float], round_time: float) -> None:
+        """Rounds that looked: the mean tokens a sequence that were to be expected, what each lookup took, and the mean
+        time that the rest was expected to take."""
+        state, number = self._of(num_sequences), len(lookup_times)
+        lost = sum(lookup_times) + number * (round_time - tokens)
+        state.lost += lost
+        state.credit -= lost
+        counted = lookup_times
+        if state.trial_rounds_left == _TRIAL_ROUNDS:
+            # The first lookup catches up with what rounds without any brought, which is no part of what others take.
+            state.first_lookup, counted = lookup_times[0], lookup_times[1:]
+        if counted:
+            # The median, for some are interrupted.
+            state.lookup_time, decay = sorted(counted)[len(counted) // 2], _MEMORY ** len(counted)
+            weight = (1 - decay) / (1 - _MEMORY)
+            state.tokens = state.tokens * decay + tokens * weight
+            state.time = state.time * decay + (state.lookup_time + round_time) * weight
+        if state.trial_rounds_left > number:
+            state.trial_rounds_left -= number
+        elif state.trial_rounds_left:
+            self._end_trial(state)
+        else:
+            state.is_awake = state.worth > 1.0
+
+    def _end_trial(self, state: _State) -> None:
+        if not state.price:
+            state.credit = 0.0  # what there was to learn at first is not held against later trials
+        else:
+            state.backlog = max(state.first_lookup - state.lookup_time, 0.0)
+        state.trial_rounds_left = 0
+        state.price = max(state.lost - state.backlog, _LEAST_PRICE)
+        state.is_awake = state.worth > _WAKING_WORTH
+
+    def _of(self, num_sequences: int) -> _State:
+        return self._states.setdefault(num_sequences.bit_length(), _State())
