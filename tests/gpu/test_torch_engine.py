@@ -171,5 +171,6 @@ def test_a_round_waits_for_the_device_only_to_read_its_tokens(engine, monkeypatc
 
     monkeypatch.setattr(Generation, "_round", watched_round)
     monkeypatch.setattr(Emitted, "tell", allowed)
-    engine.generate(PROMPTS, 4, SAMPLED)
+    result = engine.generate(PROMPTS, 4, SAMPLED, evidence_of=range(12))
     assert len(told) > 5
+    assert result.evidence.drafted_M.device.type == "cpu"

@@ -26,6 +26,7 @@ class RoundLog:
         self._evident = frozenset(evidence)
         self.records: dict[int, list[RoundRecord]] = {completion: [] for completion in record}
         self._evidence: list[DraftEvidence] = []
+        """Still on the device, which is read once at the end."""
 
     def first_token(self, completion: int, token_id: int) -> None:
         """A response's first token, drawn from the prompt's own pass."""
@@ -63,15 +64,16 @@ class RoundLog:
             torch.nn.functional.pad(part.top_probs_MN, (0, width - part.top_probs_MN.shape[1]))
             for part in self._evidence
         ]
-        return DraftEvidence(
-            torch.cat([part.completion_M for part in self._evidence]),
-            torch.cat([part.position_M for part in self._evidence]),
-            torch.cat([part.drafted_M for part in self._evidence]),
-            torch.cat([part.is_accepted_M for part in self._evidence]),
-            torch.cat([part.draft_probs_M for part in self._evidence]),
-            torch.cat(padded),
-            torch.cat(probs),
-        )
+        columns = [
+            [part.completion_M for part in self._evidence],
+            [part.position_M for part in self._evidence],
+            [part.drafted_M for part in self._evidence],
+            [part.is_accepted_M for part in self._evidence],
+            [part.draft_probs_M for part in self._evidence],
+            padded,
+            probs,
+        ]
+        return DraftEvidence(*(torch.cat(column).cpu() for column in columns))
 
     def _add_evidence(
         self, rows: Sequence[Row], draft: Draft, num_accepted: Sequence[int], num_kept: Sequence[int]
@@ -91,12 +93,18 @@ class RoundLog:
         if not at_rows:
             return
         device = draft.token_ids_RK.device
-        rows_M, columns_M = torch.tensor(at_rows, device=device), torch.tensor(at_columns, device=device)
+        rows_M, columns_M = _on(device, at_rows), _on(device, at_columns)
         drafted_M = draft.token_ids_RK[rows_M, columns_M]
-        is_accepted_M = columns_M < torch.tensor(num_accepted, device=device)[rows_M]
+        is_accepted_M = columns_M < _on(device, num_accepted)[rows_M]
         ids_MN, probs_MN, drawn_M = _draft_distribution(draft, rows_M, columns_M, drafted_M)
         parts = (torch.tensor(completions), torch.tensor(positions), drafted_M, is_accepted_M, drawn_M)
-        self._evidence.append(DraftEvidence(*(part.cpu() for part in (*parts, ids_MN, probs_MN))))
+        self._evidence.append(DraftEvidence(*parts, ids_MN, probs_MN))
+
+
+def _on(device: torch.device, numbers: Sequence[int]) -> Tensor:
+    """On a device that nobody waits for."""
+    tensor = torch.tensor(numbers)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 def draft_lengths(draft: Draft) -> list[int]:
