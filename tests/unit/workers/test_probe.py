@@ -91,3 +91,12 @@ def test_no_step_beats_its_bound():
     assert free["speedup/step_ratio"] == pytest.approx(free["speedup/bound_ratio"])
     costly = speedup_metrics(Speedup(2.4, 2, 3), step_s=10, generation_s=4, draft_s=2, acceptance_length=3)
     assert costly["speedup/step_ratio"] < costly["speedup/bound_ratio"]
+
+
+@pytest.mark.parametrize(("num_pairs", "quantile"), [(9, 2.306), (10, 2.262), (31, 2.042)])
+def test_many_pairs_take_the_quantile_of_their_number(num_pairs, quantile):
+    """Student's t by table for 8, 9 and 30 degrees of freedom."""
+    logs = [0.1 * (-1) ** i for i in range(num_pairs)]
+    deviation = (sum((x - sum(logs) / num_pairs) ** 2 for x in logs) / (num_pairs - 1)) ** 0.5
+    speedup = speedup_of([Slice(math.exp(x), 1) for x in logs], [Slice(1.0, 1)] * num_pairs)
+    assert math.log(speedup.high / speedup.ratio) == pytest.approx(quantile * deviation / num_pairs**0.5, rel=2e-3)
