@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.config import RunConfig
-from contract.config.drafter import TrainedDrafter
+from contract.config.drafter import NoDrafter, TrainedDrafter
 from contract.config.task import ArithmeticTask
 from contract.telemetry.stages import Stage
 from workers.algo.sampling import Truncation
@@ -99,7 +99,7 @@ class StartingDraft:
     def _rollouts(self, policy: Path, report: SetUpReport) -> Rollouts:
         """Responses drawn by the starting policy without speculation, one for each prompt."""
         report.enter(Stage.DRAFT_PRETRAINING, 0.0)
-        self._engines.build(self._config, policy, None)
+        self._engines.build(self._config.model_copy(update={"drafter": NoDrafter()}), policy, None)
         problems = self._problems(policy)
         return Rollouts(self._respond(policy, problems, report), self._respond(policy, self._held_out(), None))
 
