@@ -13,6 +13,9 @@
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #define LANES 16
 #define RESIDUAL_FLOOR 1e-12f /* as in workers/algo/acceptance.py */
@@ -23,6 +26,17 @@ typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint16_t vh __attribute__((vector_size(2 * LANES), aligned(2)));
 typedef uint16_t bf16;
+
+/* Asks for pages of 2 MiB where whole ones fit, before memory is written first: looking up small ones takes about a fifth of
+ * the time of reading a large cache. */
+void prefer_large_pages(char *start, int64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    uintptr_t size = 2 << 20, first = ((uintptr_t)start + size - 1) / size * size, end = ((uintptr_t)start + bytes) / size * size;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_HUGEPAGE);
+#endif
+}
 
 static inline vf splat(float x) { return x - (vf){0}; }
 

@@ -26,6 +26,7 @@ _SIGNATURES: dict[str, list[type]] = {
     "add_norm": [*[_POINTER] * 4, *[_SIZE] * 3, _REAL],
     "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
     "attend_scratch_bytes": [_SIZE] * 2,
+    "prefer_large_pages": [_POINTER, _SIZE],
     "use_tiles": [],
     "verify": [_POINTER, _SIZE, _SIZE, _POINTER, _SIZE, _SIZE, *[_POINTER] * 6, *[_SIZE] * 3, _POINTER],
     "product": [*[_POINTER] * 3, *[_SIZE] * 4],

@@ -81,7 +81,9 @@ class NativeKvCache:
         num_tiles = -(-capacity // _TILE)
         self.capacity = num_tiles * _TILE
         # All in one, so that a row is copied or moved at once: [keys and values by layer, rows, heads, tiles, tile].
-        self.store = torch.zeros(num_layers, 2, num_rows, heads, num_tiles, _TILE * e, dtype=torch.bfloat16)
+        self.store = torch.empty(num_layers, 2, num_rows, heads, num_tiles, _TILE * e, dtype=torch.bfloat16)
+        library.prefer_large_pages(self.store.data_ptr(), self.store.nbytes)
+        self.store.zero_()
         self.cos_TE, self.sin_TE = rotary_tables(self.capacity, e, config.rope_theta, torch.device("cpu"))
         self.num_heads, self.num_key_heads, self.head_dim = config.num_attention_heads, heads, e
         self.eps = config.rms_norm_eps
