@@ -198,7 +198,8 @@ def explain(error: Exception) -> str:
     """The error in words for the run's owner, whatever process raised it."""
     cause = getattr(error, "cause", None)
     cause = cause if isinstance(cause, Exception) else error
-    return f"{cause} ({type(cause).__name__}; the log has the details)"
+    said = str(cause) or "an error without a message"
+    return f"{said} ({type(cause).__name__}; the log has the details)"
 
 
 if __name__ == "__main__":
