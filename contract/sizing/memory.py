@@ -7,11 +7,12 @@ first stage holds as many micro-batches as there are stages (Narayanan et al. 20
 """
 
 from dataclasses import replace
+from math import gcd
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
-from contract.config.drafter import DraftModelDrafter, Eagle3Drafter, MtpDrafter, TrainedDrafter
+from contract.config.drafter import DraftModelDrafter, Eagle3Drafter, MtpDrafter, MtpShape, TrainedDrafter
 from contract.config.rollout import VllmRollout
 from contract.config.trainer import MegatronTrainer, MuonOptimizer
 from contract.sizing.architecture import Architecture, architecture_of
@@ -88,18 +89,18 @@ def sequence_tokens(config: "RunConfig") -> int:
 
 
 def draft_parameters(config: "RunConfig", shape: Architecture) -> int:
-    """Weights of the draft alone: not the policy's embedding and head, where it borrows these."""
-    width, e, drafter = shape.hidden_size, shape.head_dim, config.drafter
-    qkv_outputs = (shape.num_attention_heads + 2 * shape.num_key_value_heads) * e
-    layer = width * (qkv_outputs + shape.num_attention_heads * e) + 3 * width * _dense_width(shape)
+    """Matrices of the draft made from the configuration, its frozen embedding included; norms left out."""
+    drafter, vocabulary = config.drafter, shape.vocabulary_size
     match drafter:
         case Eagle3Drafter():
-            head = (drafter.draft_vocabulary_size or shape.vocabulary_size) * width
-            return 3 * width * width + layer + width * qkv_outputs + head
+            width = drafter.shape.hidden_size or _half(shape.hidden_size)
+            head = (drafter.draft_vocabulary_size or vocabulary) * width
+            return (
+                3 * shape.hidden_size * width + _draft_layer(drafter.shape, shape, width, 2) + head + vocabulary * width
+            )
         case MtpDrafter():
-            return 2 * width * width + layer
+            return 2 * shape.hidden_size**2 + _draft_layer(drafter.shape, shape, shape.hidden_size, 1)
         case DraftModelDrafter(shape=small):
-            head_dim = small.hidden_size // small.num_attention_heads
             return replace(
                 shape,
                 num_layers=small.num_layers,
@@ -107,11 +108,24 @@ def draft_parameters(config: "RunConfig", shape: Architecture) -> int:
                 intermediate_size=small.intermediate_size,
                 num_attention_heads=small.num_attention_heads,
                 num_key_value_heads=small.num_key_value_heads,
-                head_dim=head_dim,
+                head_dim=small.hidden_size // small.num_attention_heads,
                 is_tied=False,
                 num_experts=0,
             ).num_parameters
     return 0
+
+
+def _draft_layer(sizes: MtpShape, policy: Architecture, width: int, num_inputs: int) -> int:
+    """Of a decoder layer whose queries, keys and values read num_inputs vectors of its width side by side."""
+    heads = sizes.num_attention_heads or _half(policy.num_attention_heads)
+    key_value_heads = sizes.num_key_value_heads or gcd(heads, _half(policy.num_key_value_heads))
+    intermediate = sizes.intermediate_size or _half(_dense_width(policy))
+    attention = (num_inputs * (heads + 2 * key_value_heads) + heads) * policy.head_dim
+    return width * (attention + 3 * intermediate)
+
+
+def _half(size: int) -> int:
+    return max(1, size // 2)
 
 
 def _dense_width(shape: Architecture) -> int:

@@ -3,11 +3,18 @@
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from contract.config import RunConfig
-from contract.sizing.architecture import KNOWN
-from contract.sizing.memory import GIB, DeviceMemory, estimate_memory
+from contract.config.policy import ScratchPolicy
+from contract.sizing.architecture import KNOWN, architecture_of
+from contract.sizing.memory import GIB, DeviceMemory, draft_parameters, estimate_memory
+from workers.data.tokenizer import character_tokenizer
+from workers.model.qwen3 import Qwen3Policy
+from workers.train.draft_pretraining import new_draft
+from workers.train.trainer import TrainingBatch
+from workers.train.warm_up import model_config
 
 SHAPE = KNOWN["Qwen3-8B"]
 BASE: dict[str, Any] = {
@@ -105,3 +112,26 @@ def test_what_cannot_fit_is_refused_with_what_takes_the_room() -> None:
 def test_nothing_is_estimated_of_an_unnamed_checkpoint() -> None:
     config = _config(policy={"model": None}, resources={"gpu_memory_gib": 1})
     assert estimate_memory(config) is None
+
+
+@pytest.mark.parametrize(
+    "drafter",
+    [
+        {"kind": "eagle3"},
+        {"kind": "eagle3", "draft_vocabulary_size": 16, "shape": {"hidden_size": 64, "num_attention_heads": 4}},
+        {"kind": "mtp"},
+        {"kind": "mtp", "shape": {"intermediate_size": 96}},
+        {"kind": "draft_model"},
+    ],
+)
+def test_a_draft_counts_as_the_one_that_is_made(drafter: dict[str, Any]) -> None:
+    config = RunConfig.model_validate({"drafter": drafter})
+    assert isinstance(config.policy, ScratchPolicy)
+    shape = architecture_of(config.policy)
+    assert shape is not None
+    policy = Qwen3Policy(model_config(config.policy, character_tokenizer()))
+    tokens = torch.arange(48).unsqueeze(0)
+    draft = new_draft(config.drafter, policy, TrainingBatch(tokens, torch.ones(1, 48), torch.zeros(1, 48), 1.0), 0)
+    matrices = sum(parameter.numel() for parameter in draft.parameters() if parameter.dim() > 1)
+    norms = sum(parameter.numel() for parameter in draft.parameters()) - matrices
+    assert draft_parameters(config, shape) - matrices in {0, norms}
