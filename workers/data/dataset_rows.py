@@ -2,8 +2,9 @@
 
 import hashlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from contract.config.dataset import PROMPT_PLACE, HubSource, SourceConfig
@@ -15,6 +16,8 @@ from workers.data.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
+_NUM_FIRST = 100
+"""Rows by which a layout is recognised: single ones may lack a field."""
 _NUM_NAMED = 10
 """Rows of each kind that the log names."""
 
@@ -54,19 +57,26 @@ class SourceReader:
 
         where: the source's place in the configuration.
         """
-        found = _Found(source, where, taken)
-        for row in read_rows(source, where):
+        rows = read_rows(source, where)
+        first = list(islice(rows, _NUM_FIRST))
+        found = _Found(source, where, taken, first)
+        for row in chain(first, rows):
             found.add(row)
-        prepared = [
-            Prepared(text, Problem(prompt, answer))
-            for number, text, messages, answer in found.usable
-            if (prompt := self._fitting(messages)) or found.leave_out("too_long", number)
-        ]
+        prepared = self._prepare(found)
         found.tell()
-        for reason, rows in found.left_out.items():
-            self.left_out[reason] += len(rows)
+        for reason, numbers in found.left_out.items():
+            self.left_out[reason] += len(numbers)
         if not prepared:
             raise ValueError(found.nothing_usable())
+        return prepared
+
+    def _prepare(self, found: "_Found") -> list[Prepared]:
+        prepared = []
+        for number, text, messages, answer in found.usable:
+            if prompt := self._fitting(messages):
+                prepared.append(Prepared(text, Problem(prompt, answer)))
+            else:
+                found.leave_out("too_long", number)
         return prepared
 
     def _fitting(self, messages: Sequence[Message]) -> str | None:
@@ -82,10 +92,15 @@ class SourceReader:
 class _Found:
     """The rows of one source."""
 
-    def __init__(self, source: SourceConfig, where: str, taken: Collection[str]) -> None:
+    def __init__(self, source: SourceConfig, where: str, taken: Collection[str], first: Sequence[Row]) -> None:
         self._source, self._where, self._taken = source, where, taken
-        self._layout: Layout | None = None
-        self._fields: list[str] = []
+        if not first:
+            raise ValueError(f"{self._place} has no rows: give a source that has some")
+        known: dict[str, Any] = {}
+        for row in first:
+            known |= {name: value for name, value in row.values.items() if known.get(name) is None}
+        self._fields = list(known)
+        self._layout = self._recognise(known)
         self._texts: set[str] = set()
         self.num_rows = 0
         self.usable: list[tuple[int, str, list[Message], Any]] = []
@@ -94,8 +109,6 @@ class _Found:
     def add(self, row: Row) -> None:
         """Keep the row, or count why not."""
         self.num_rows += 1
-        if self._layout is None:
-            self._layout = self._recognise(row)
         messages = messages_of(value_at(row.values, self._layout.prompt_field))
         answer = answer_of(value_at(row.values, self._layout.answer_field), self._source.answer_mark)
         text = "\n".join(message["content"] for message in messages or ())
@@ -114,9 +127,13 @@ class _Found:
     def leave_out(self, reason: str, row: int) -> None:
         self.left_out[reason].append(row)
 
-    def _recognise(self, row: Row) -> Layout:
-        self._fields = list(row.values)
-        layout = recognise(row.values, self._source, self._where)
+    @property
+    def _place(self) -> str:
+        name = "name" if isinstance(self._source, HubSource) else "path"
+        return f"{self._where}.{name} = {getattr(self._source, name)}"
+
+    def _recognise(self, known: Mapping[str, Any]) -> Layout:
+        layout = recognise(known, self._source, self._where)
         if layout.known_as:
             log.info(
                 "%s has the layout %s: prompts in %s, answers in %s.",
@@ -136,13 +153,9 @@ class _Found:
 
     def nothing_usable(self) -> str:
         """The error, with what would mend it."""
-        name = "name" if isinstance(self._source, HubSource) else "path"
-        place = f"{self._where}.{name} = {getattr(self._source, name)}"
-        if self._layout is None:
-            return f"{place} has no rows: give a source that has some"
         counts = "; ".join(f"{len(rows)} {REASONS[reason]}" for reason, rows in self.left_out.items() if rows)
         return (
-            f"{place}: none of {self.num_rows} rows can be used: {counts}. Prompts were looked for in "
+            f"{self._place}: none of {self.num_rows} rows can be used: {counts}. Prompts were looked for in "
             f"{self._layout.prompt_field}, answers in {self._layout.answer_field}, of the fields "
             f"{', '.join(self._fields)}: set {self._where}.prompt_field and answer_field, or mend the rows"
         )

@@ -33,7 +33,7 @@ KNOWN = (
 
 
 def recognise(values: Mapping[str, Any], source: SourceConfig, field: str) -> Layout:
-    """The layout of a source by one of its rows, with the fields that the configuration names.
+    """The layout of a source by the fields of its first rows; fields that the configuration names count.
 
     Raises ValueError where a field is neither named nor known.
     """
@@ -42,20 +42,18 @@ def recognise(values: Mapping[str, Any], source: SourceConfig, field: str) -> La
         return Layout(prompt, answer)
     for known in KNOWN:
         layout = Layout(prompt or known.prompt_field, answer or known.answer_field, known.known_as)
-        if has_field(values, layout.prompt_field) and has_field(values, layout.answer_field):
+        if (prompt or has_field(values, layout.prompt_field)) and (answer or has_field(values, layout.answer_field)):
             return layout
     missing = " and ".join(
         f"{field}.{name}" for name, given in (("prompt_field", prompt), ("answer_field", answer)) if not given
     )
-    raise ValueError(f"{missing} must be given: the first row has the fields {', '.join(values)}, of no known layout")
+    raise ValueError(f"{missing} must be given: the first rows have the fields {', '.join(values)}, of no known layout")
 
 
 def has_field(values: Mapping[str, Any], path: str) -> bool:
-    """Whether the row has the field, be it empty."""
-    *parents, name = path.split(".")
-    here: Any = values
-    for parent in parents:
-        here = here.get(parent) if isinstance(here, Mapping) else None
+    """Whether the field is there, be it empty."""
+    parent, _, name = path.rpartition(".")
+    here = value_at(values, parent) if parent else values
     return isinstance(here, Mapping) and name in here
 
 
