@@ -1350,6 +1350,38 @@ export interface components {
        *     }
        */
       pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {}
+       */
+      shape?: components["schemas"]["Eagle3Shape"];
+    };
+    /**
+     * Eagle3Shape
+     * @description Sizes of the head's layer; what is left out is half of the policy's. A wider head drafts better and takes longer,
+     *     which pays where the policy has many layers.
+     */
+    Eagle3Shape: {
+      /**
+       * Hidden Size
+       * @description Width of the residual stream.
+       */
+      hidden_size?: number | null;
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       */
+      intermediate_size?: number | null;
+      /**
+       * Num Attention Heads
+       * @description Query heads, each as wide as the policy's.
+       */
+      num_attention_heads?: number | null;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       */
+      num_key_value_heads?: number | null;
     };
     /**
      * ExactReward
@@ -1717,7 +1749,8 @@ export interface components {
       distributed_optimizer?: boolean;
       /**
        * Expert Parallel Size
-       * @description Ranks that a mixture's experts are shared out over.
+       * @description Ranks of a stage, tensor and data parallel together, that a mixture's experts are shared out over; an expert is
+       *     never cut.
        * @default 1
        */
       expert_parallel_size?: number;
@@ -1734,7 +1767,8 @@ export interface components {
       max_grad_norm?: number;
       /**
        * Micro Batch Size
-       * @description Responses per forward and backward pass of one data-parallel rank.
+       * @description Responses per forward and backward pass of one data-parallel rank. Where a step's responses do not divide by it
+       *     and the ranks, the last passes are smaller.
        * @default 4
        */
       micro_batch_size?: number;
@@ -1768,7 +1802,7 @@ export interface components {
       pack_sequences?: boolean;
       /**
        * Pipeline Parallel Size
-       * @description Ranks that the layers are cut over, one after another.
+       * @description Ranks that the layers are cut over, one after another; it divides their number.
        * @default 1
        */
       pipeline_parallel_size?: number;
@@ -1788,13 +1822,15 @@ export interface components {
       recompute?: "none" | "selective" | "full";
       /**
        * Sequence Parallel
-       * @description Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too; saves activations.
+       * @description Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too, where there are several;
+       *     saves activations. A policy with experts needs it then.
        * @default true
        */
       sequence_parallel?: boolean;
       /**
        * Tensor Parallel Size
-       * @description Ranks that each layer's matrices are cut over; keep it within a node.
+       * @description Ranks that each layer's matrices are cut over; keep it within a node. It divides the policy's heads of either
+       *     kind.
        * @default 1
        */
       tensor_parallel_size?: number;
@@ -1877,6 +1913,33 @@ export interface components {
        *     }
        */
       pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {}
+       */
+      shape?: components["schemas"]["MtpShape"];
+    };
+    /**
+     * MtpShape
+     * @description Sizes of the module's layer; what is left out is half of the policy's. Its width is the policy's, whose embedding
+     *     and head it shares.
+     */
+    MtpShape: {
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       */
+      intermediate_size?: number | null;
+      /**
+       * Num Attention Heads
+       * @description Query heads, each as wide as the policy's.
+       */
+      num_attention_heads?: number | null;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       */
+      num_key_value_heads?: number | null;
     };
     /**
      * MuonOptimizer
@@ -2359,7 +2422,8 @@ export interface components {
        *         "num_steps": 120,
        *         "prompts": "task",
        *         "unroll_length": 5
-       *       }
+       *       },
+       *       "shape": {}
        *     }
        */
       drafter?:
@@ -3385,6 +3449,12 @@ export interface components {
        * @default 128
        */
       max_new_tokens?: number;
+      /**
+       * Max Sequence Tokens
+       * @description Longest prompt and response together; what the policy's positions allow where not given. Memory for one such
+       *     sequence must be there.
+       */
+      max_sequence_tokens?: number | null;
       /**
        * Min P
        * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
@@ -4592,6 +4662,12 @@ export interface operations {
            *               "num_steps": 120,
            *               "prompts": "task",
            *               "unroll_length": 5
+           *             },
+           *             "shape": {
+           *               "hidden_size": null,
+           *               "intermediate_size": null,
+           *               "num_attention_heads": null,
+           *               "num_key_value_heads": null
            *             }
            *           },
            *           "grpo": {
@@ -4843,6 +4919,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -4925,7 +5007,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "memory": {
            *         "capacity_gib": null,
            *         "devices": [
@@ -5200,6 +5282,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -5282,7 +5370,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5417,6 +5505,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -5499,7 +5593,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5646,6 +5740,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -5728,7 +5828,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -5952,6 +6052,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -6034,7 +6140,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -6774,6 +6880,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -6856,7 +6968,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
@@ -6994,6 +7106,12 @@ export interface operations {
            *             "num_steps": 120,
            *             "prompts": "task",
            *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
            *           }
            *         },
            *         "grpo": {
@@ -7076,7 +7194,7 @@ export interface operations {
            *           "verify_checksum": false
            *         }
            *       },
-           *       "config_sha256": "b045a6443aa6a619f5064b149f320fbd05c74a4d69bb85f5073466a89de1735a",
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "created_by": "admin",
            *       "current_attempt": 1,
