@@ -26,11 +26,12 @@ _LEAST_PRICE = 0.05
 _TRIAL_ROUNDS = 4
 """Rounds that a trial takes: the first of a length pays for the change and says little of its cost."""
 _DOUBTFUL_GAIN = 1.15
-_PLAIN_INTERVAL_S = 0.25
+_PLAIN_INTERVAL_S = 0.2
+_PLAIN_ROUNDS = 8
 """Lookups that gain less are left out for some rounds from time to time."""
 _COLD_ROUNDS = 3
 """The first ones of a call: prompts were just read, and rounds take longer than others of their kind."""
-_PLANNED_S = 0.03
+_SHORTEST_PLAN_S, _PLANNED_SHARE, _LONGEST_PLAN_S = 0.01, 0.05, 0.1
 """Time for which a choice holds, and rounds are gathered before anything is learned from them: both take time too."""
 
 
@@ -89,6 +90,9 @@ class DraftLengthController:
         self._plain_s = 0.0
         """When rounds last went without lookups to see what they take."""
         self._elapsed_s = 0.0
+        self._learned_s = 0.0
+        """When rounds were last learned from."""
+        self._is_trial = False
         self._last_length: int | None = None
         self._credit_s = 0.0
         """What trials of drafts may still lose."""
@@ -102,7 +106,7 @@ class DraftLengthController:
         shift = max(num_sequences.bit_length() - 3, 0)
         plan = self._plans.get(num_sequences >> shift << shift)
         if plan is None or plan.until_s <= self._elapsed_s:
-            self._learn()
+            self._learn_if_due()
             plan = self._plans[num_sequences >> shift << shift] = self._plan(num_sequences)
         return plan.length
 
@@ -116,7 +120,7 @@ class DraftLengthController:
         """k where drafts are looked up, which only the lookup tells whether they are there: all or nothing."""
         plan = self._lookup_plans.get(num_sequences)
         if plan is None or plan.until_s <= self._elapsed_s:
-            self._learn()
+            self._learn_if_due()
             plan = self._lookup_plans[num_sequences] = self._plan_lookups(num_sequences)
         self._found_tokens, self._prices = num_sequences, plan.prices
         return plan.length
@@ -172,8 +176,9 @@ class DraftLengthController:
             price_s = _TRIAL_ROUNDS * max(seconds[tried] - seconds[0], _LEAST_PRICE * seconds[0])
             if self._credit_s >= price_s:
                 self._credit_s = 0.0
+                self._is_trial = True
                 return _Plan(tried, self._elapsed_s + _TRIAL_ROUNDS * seconds[tried])
-        return _Plan(current, self._elapsed_s + _PLANNED_S)
+        return _Plan(current, self._elapsed_s + self._planned_s)
 
     def _hopes(self, num_sequences: int) -> list[float]:
         """Tokens a second and sequence by draft length, as many as there may well be."""
@@ -185,12 +190,12 @@ class DraftLengthController:
         seconds = self.costs.row(num_sequences)
         is_awake = self.lookups.is_awake(num_sequences, is_fresh=self._is_fresh)
         self._is_fresh = False
-        gain, time_s = self.lookups.gain(num_sequences), _PLANNED_S
+        gain, time_s = self.lookups.gain(num_sequences), self._planned_s
         if self.lookups.is_trial(num_sequences):
-            time_s = _TRIAL_ROUNDS * seconds[0]
+            time_s, self._is_trial = _TRIAL_ROUNDS * seconds[0], True
         elif is_awake and gain < _DOUBTFUL_GAIN and self._elapsed_s > self._plain_s + _PLAIN_INTERVAL_S:
             # What they are held against is known no more when there are always lookups.
-            is_awake, time_s, self._plain_s = False, _TRIAL_ROUNDS * seconds[0], self._elapsed_s
+            is_awake, time_s, self._plain_s = False, _PLAIN_ROUNDS * seconds[0], self._elapsed_s
         rate = num_sequences / seconds[0] * gain
         prices = [(taken - seconds[0]) * rate for taken in seconds]
         return _LookupPlan(self.max_length if is_awake else 0, self._elapsed_s + time_s, prices)
@@ -205,6 +210,16 @@ class DraftLengthController:
             rest = sum(seconds[length] for _, length, _, _ in some) / (len(some) * seconds[0])
             tokens = sum(tokens for _, _, tokens, _ in some) / len(some)
             self.lookups.observe(number, tokens, [taken / seconds[0] for *_, taken in some], rest)
+
+    def _learn_if_due(self) -> None:
+        """A trial's rounds count at once."""
+        if self._is_trial or self._elapsed_s >= self._learned_s + self._planned_s:
+            self._learn()
+
+    @property
+    def _planned_s(self) -> float:
+        """Time for which a choice holds: a share of all time, so that what is new is learned from soon."""
+        return min(max(_PLANNED_SHARE * self._elapsed_s, _SHORTEST_PLAN_S), _LONGEST_PLAN_S)
 
     def _learn(self) -> None:
         """From the rounds since the last time."""
@@ -232,6 +247,6 @@ class DraftLengthController:
             num_accepted = sum(sum(round_.num_accepted) for round_ in some)
             self.acceptance.observe_length(sum(round_.num_sequences for round_ in some), length, num_accepted)
         self._chances, self._yields = self.acceptance.chances(), self.acceptance.yields()
-        self._predictions = {}
+        self._predictions, self._learned_s, self._is_trial = {}, self._elapsed_s, False
         if self._lookup_rounds:
             self._learn_of_lookups()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 _MEMORY = 0.95
 """A round's weight after the next one."""
-_WAKING_WORTH = 1.01
-"""After a trial; 1 suffices to go on, so that noise does not switch to and fro."""
+_WAKING_WORTH, _STAYING_WORTH = 1.03, 1.015
+"""After a trial, and to go on, so that noise does not switch to and fro; a gain of less is not sure to be one."""
 _TRIAL_ROUNDS = 4
 _FIRST_ROUNDS = 12
 """Before anything is known, longer: what is accepted is to be learned too."""
@@ -98,7 +98,7 @@ class LookupWorth:
         elif state.trial_rounds_left:
             self._end_trial(state)
         else:
-            state.is_awake = state.worth > 1.0
+            state.is_awake = state.worth > _STAYING_WORTH
 
     def _end_trial(self, state: _State) -> None:
         if not state.price:
