@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 _MEMORY = 0.95
 """A round's weight after the next one."""
-_WAKING_WORTH, _STAYING_WORTH = 1.03, 1.015
+_WAKING_WORTH, _STAYING_WORTH = 1.03, 1.02
 """After a trial, and to go on, so that noise does not switch to and fro; a gain of less is not sure to be one."""
+_LARGEST_LOOKUP = 3.0
+"""In medians."""
 _TRIAL_ROUNDS = 4
 _FIRST_ROUNDS = 12
 """Before anything is known, longer: what is accepted is to be learned too."""
@@ -88,8 +90,10 @@ class LookupWorth:
             # The first lookup catches up with what rounds without any brought, which is no part of what others take.
             state.first_lookup, counted = lookup_times[0], lookup_times[1:]
         if counted:
-            # The median, for some are interrupted.
-            state.lookup_time, decay = sorted(counted)[len(counted) // 2], _MEMORY ** len(counted)
+            # Some are interrupted.
+            largest = _LARGEST_LOOKUP * sorted(counted)[len(counted) // 2]
+            state.lookup_time = sum(min(taken, largest) for taken in counted) / len(counted)
+            decay = _MEMORY ** len(counted)
             weight = (1 - decay) / (1 - _MEMORY)
             state.tokens = state.tokens * decay + tokens * weight
             state.time = state.time * decay + (state.lookup_time + round_time) * weight

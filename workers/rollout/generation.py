@@ -216,7 +216,7 @@ class Generation:
         self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width))
         if not is_typical:
             return
-        tried, accepted = (at_least(numbers[: len(num_drafted)], width) for numbers in (num_drafted, num_accepted))
+        tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])
         policy.observe(num_rows, width, tried, accepted, seconds - (lookup_s or 0.0))
         if lookup_s is not None:
             policy.observe_lookup(num_rows, width, lookup_s)
