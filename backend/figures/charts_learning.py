@@ -1,7 +1,7 @@
 """Is it learning, and is the policy healthy? Charts of rewards, lengths and updates."""
 
 from backend.figures.elements import SMALL, Chart, band, chart_figure, line, line_with_envelope, right_axis
-from backend.figures.palette import PALETTE
+from backend.figures.palette import PALETTE, SEQUENCE
 
 GREEN, PURPLE = PALETTE["reward_train"], PALETTE["reward_validation"]
 BLUE, ORANGE, POLICY = PALETTE["response_length"], PALETTE["truncated"], PALETTE["policy"]
@@ -10,7 +10,7 @@ AFTER_STEP_1 = "Appears after the first step."
 
 def learning() -> list[Chart]:
     """Charts of the group Learning."""
-    return [_reward(), _response_length()]
+    return [_reward(), _response_length(), _reward_failures()]
 
 
 def policy_health() -> list[Chart]:
@@ -58,6 +58,28 @@ def _response_length() -> Chart:
             yaxis={"rangemode": "tozero"},
             yaxis2=right_axis("truncated, %", rangemode="tozero"),
         ),
+    )
+
+
+def _reward_failures() -> Chart:
+    names = {
+        "raised": "raised an error",
+        "timeout": "out of time",
+        "invalid": "no finite number",
+        "died": "process ended",
+    }
+    traces = [
+        line(f"reward/num_failures_{kind}", name, color, line={"width": 1.25})
+        for (kind, name), color in zip(names.items(), SEQUENCE, strict=False)
+    ]
+    return Chart(
+        "reward_failures",
+        "Responses without a score",
+        "Learning",
+        "How many of the step's responses the scorer failed to score, and why. Their rewards are 0; the log has the "
+        "first of each kind.",
+        "Appears after the first step of runs whose rewards are computed by math-verify, programs or a function.",
+        chart_figure(traces, "responses", yaxis={"rangemode": "tozero"}),
     )
 
 

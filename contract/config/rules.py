@@ -144,7 +144,7 @@ RULES: tuple[Rule, ...] = (
         "task.thinking",
         ("task.chat_template",),
         lambda thinking, template: thinking == "default" or template == "policy",
-        lambda _: "must be default with chat_template none, which has nothing to switch on or off",
+        lambda _: "must be default with chat_template plain, which has nothing to switch on or off",
     ),
     Rule(
         "task.overlong.buffer_tokens",

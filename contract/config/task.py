@@ -50,13 +50,13 @@ class DatasetTask(ConfigModel):
     """What becomes of responses that are too long."""
     max_prompt_tokens: Count = 1024
     """Longer prompts, the chat template's tokens among them, are left out and counted."""
-    chat_template: Literal["policy", "none"] = "policy"
-    """policy: the template of the policy's tokenizer, up to where its answer begins. none: the prompt as it is, for
+    chat_template: Literal["policy", "plain"] = "policy"
+    """policy: the template of the policy's tokenizer, up to where its answer begins. plain: the prompt as it is, for
     base models; several messages follow each other with an empty line in between."""
     system_prompt: Text = ""
     """Stands before the prompt where the row has no system message of its own."""
-    thinking: Literal["default", "on", "off"] = "default"
-    """The chat template's enable_thinking: on or off, or the template's own default."""
+    thinking: Literal["default", "enabled", "disabled"] = "default"
+    """The chat template's enable_thinking, or what the template does by itself."""
 
     def longest_prompt(self) -> int:
         """Tokens of the longest prompt."""

@@ -16,7 +16,7 @@ Render = Callable[[Sequence[Message]], str]
 
 def prompt_renderer(task: DatasetTask, policy: Path) -> Render:
     """From a row's messages to the prompt's text. Raises ValueError naming the field, the value and the mend."""
-    render = _plain if task.chat_template == "none" else _templated(task, policy)
+    render = _plain if task.chat_template == "plain" else _templated(task, policy)
     if not task.system_prompt:
         return render
     system: Message = {"role": "system", "content": task.system_prompt}
@@ -43,7 +43,7 @@ def _templated(task: DatasetTask, policy: Path) -> Render:
     if not template:
         raise ValueError(
             f"task.chat_template = policy, but the tokenizer of policy.path = {policy} has no chat template: choose "
-            "none, or put a chat_template.jinja into that folder"
+            "plain, or put a chat_template.jinja into that folder"
         )
     arguments: dict[str, Any] = {}
     if task.thinking != "default":
@@ -52,7 +52,7 @@ def _templated(task: DatasetTask, policy: Path) -> Render:
                 f"task.thinking = {task.thinking}, but the chat template in policy.path = {policy} has no "
                 "enable_thinking: choose default"
             )
-        arguments["enable_thinking"] = task.thinking == "on"
+        arguments["enable_thinking"] = task.thinking == "enabled"
 
     def render(messages: Sequence[Message]) -> str:
         try:
@@ -65,7 +65,7 @@ def _templated(task: DatasetTask, policy: Path) -> Render:
             roles = ", ".join(message["role"] for message in messages)
             raise ValueError(
                 f"the chat template in policy.path = {policy} refuses messages of {roles}: {error}. Mend "
-                "task.system_prompt or the rows, or choose task.chat_template = none"
+                "task.system_prompt or the rows, or choose task.chat_template = plain"
             ) from error
 
     return render

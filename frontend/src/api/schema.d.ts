@@ -1047,12 +1047,12 @@ export interface components {
     DatasetTask: {
       /**
        * Chat Template
-       * @description policy: the template of the policy's tokenizer, up to where its answer begins. none: the prompt as it is, for
+       * @description policy: the template of the policy's tokenizer, up to where its answer begins. plain: the prompt as it is, for
        *     base models; several messages follow each other with an empty line in between.
        * @default policy
        * @enum {string}
        */
-      chat_template?: "policy" | "none";
+      chat_template?: "policy" | "plain";
       /**
        * @description discriminator enum property added by openapi-typescript
        * @enum {string}
@@ -1097,11 +1097,11 @@ export interface components {
       system_prompt?: string;
       /**
        * Thinking
-       * @description The chat template's enable_thinking: on or off, or the template's own default.
+       * @description The chat template's enable_thinking, or what the template does by itself.
        * @default default
        * @enum {string}
        */
-      thinking?: "default" | "on" | "off";
+      thinking?: "default" | "enabled" | "disabled";
       /**
        * Train
        * @description Prompts of the training. Equal rows count once; rows without prompt or answer are left out and counted.
@@ -5031,12 +5031,12 @@ export interface operations {
            *                 "name": "activations"
            *               },
            *               {
-           *                 "gib": 0.01678466796875,
+           *                 "gib": 0.00506591796875,
            *                 "name": "draft and its optimizer"
            *               }
            *             ],
            *             "role": "training",
-           *             "total_gib": 0.28575944900512695
+           *             "total_gib": 0.27404069900512695
            *           },
            *           {
            *             "num_devices": 1,
@@ -5046,7 +5046,7 @@ export interface operations {
            *                 "name": "engine's weights"
            *               },
            *               {
-           *                 "gib": 0.00209808349609375,
+           *                 "gib": 0.00063323974609375,
            *                 "name": "engine's draft"
            *               },
            *               {
@@ -5055,7 +5055,7 @@ export interface operations {
            *               }
            *             ],
            *             "role": "generation",
-           *             "total_gib": 0.0365753173828125
+           *             "total_gib": 0.0351104736328125
            *           }
            *         ],
            *         "unit": "process"

@@ -20,6 +20,20 @@ const KINDS: Record<string, string> = {
   fixed: "Fixed",
   generic: "Generic",
   vllm: "vLLM",
+  dataset: "A dataset",
+  jsonl: "JSONL file",
+  parquet: "Parquet file or folder",
+  hub: "Hugging Face hub",
+  held_out: "Held-out share of the training prompts",
+  exact: "Exact text",
+  math: "Mathematical equality",
+  code: "Program and its tests",
+  python: "A function of your own",
+  zero: "No reward",
+  scored: "Scored as any other",
+  penalised: "A penalty that grows",
+  policy: "The policy's own",
+  plain: "None, plain text",
 };
 
 const GROUPS: Record<string, string> = {
@@ -74,6 +88,10 @@ export function kindLabelOf(kind: string): string {
 const ESSENTIAL = new Set([
   "task/num_terms",
   "task/max_term",
+  "task/train",
+  "task/validation",
+  "task/reward",
+  "task/max_prompt_tokens",
   "policy/num_layers",
   "policy/hidden_size",
   "policy/path",

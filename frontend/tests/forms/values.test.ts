@@ -86,7 +86,11 @@ test("a union with entries gets its tag, which the server needs; others are left
     grpo: { num_steps: 2 },
   });
   expect(withKinds(root, { trainer: { optimizer: { learning_rate_matrices: 0.1 } } })).toEqual({
-    trainer: { optimizer: { kind: "muon", learning_rate_matrices: 0.1 } },
+    trainer: { kind: "torch", optimizer: { kind: "muon", learning_rate_matrices: 0.1 } },
+  });
+  const source = { path: "/data/a.jsonl" };
+  expect(withKinds(root, { task: { kind: "dataset", train: source } })).toEqual({
+    task: { kind: "dataset", train: { kind: "jsonl", ...source } },
   });
 });
 

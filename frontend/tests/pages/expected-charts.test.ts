@@ -69,3 +69,13 @@ test("charts of GPUs wait only for runs that take some", () => {
   expect(names({ gpus_per_node: 8 })).toEqual(hardware);
   expect(names({ gpus_per_node: 0 })).toEqual(["hardware/node_0_cpu_fraction"]);
 });
+
+test("failures of scorers are waited for where a scorer can fail", () => {
+  const series = ["reward/num_failures_raised"];
+  const failures = [{ name: "reward_failures", title: "", group: "", description: "", series }];
+  const isShown = (task: object) =>
+    expectedCharts(failures, { job: "grpo", latest: {}, config: { task } }).length === 1;
+  expect(isShown({ kind: "dataset", reward: { kind: "math" } })).toBe(true);
+  expect(isShown({ kind: "dataset", reward: { kind: "exact" } })).toBe(false);
+  expect(isShown({ kind: "arithmetic" })).toBe(false);
+});

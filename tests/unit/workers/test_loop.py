@@ -125,7 +125,7 @@ def on_dataset(folder, num_rows=10, **task):
     rows = [{"prompt": f"{a}+1=", "answer": a + 1} for a in range(num_rows)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"prompt": "0+2="}, rows[0]]))
     source = {"kind": "jsonl", "path": str(folder / "rows.jsonl")}
-    task = {"kind": "dataset", "chat_template": "none", "reward": {"kind": "exact", "mark": "#"}} | task
+    task = {"kind": "dataset", "chat_template": "plain", "reward": {"kind": "exact", "mark": "#"}} | task
     return {
         "task": task | {"train": source},
         "policy": {"kind": "checkpoint", "path": str(folder / "policy")},

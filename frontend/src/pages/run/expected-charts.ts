@@ -9,6 +9,8 @@ const OF_SPECULATION =
   /^(draft|draft_pretraining|speedup)\/|^rollout\/(acceptance|draft_length)|^controller\/(draft_length|speculated)|^lossless\/(ordered|acceptance|num_tested)/;
 const OF_DRAFT_TRAINING = /^(draft|draft_pretraining)\//;
 const OF_WARM_UP = /^warm_up\//;
+/** Comparing texts cannot fail. */
+const OF_SCORERS = /^reward\/num_failures/;
 const OF_PROBE = /^speedup\//;
 const OF_GPUS = /^hardware\/gpu_|^throughput\/.*_mfu_/;
 
@@ -27,6 +29,7 @@ function absentSeries({ job, config }: Configured): RegExp[] {
     drafter === "none" && OF_SPECULATION,
     (drafter === "ngram" || drafter === "suffix") && OF_DRAFT_TRAINING,
     at("policy/kind") === "checkpoint" && OF_WARM_UP,
+    (at("task/kind") !== "dataset" || at("task/reward/kind") === "exact") && OF_SCORERS,
     at("probe/interval_steps") === 0 && OF_PROBE,
     !at("resources/gpus_per_node") && OF_GPUS,
   ].filter((pattern) => pattern !== false);

@@ -1,12 +1,17 @@
 """The run configuration: closed, complete in its messages, and equal digests for equal meaning."""
 
 import json
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from contract.config import RunConfig
 from contract.config.base import ConfigModel
+
+
+DATASET: dict[str, Any] = {"kind": "dataset", "train": {"kind": "jsonl", "path": "/data/a.jsonl"}}
+ON_DATASET: dict[str, Any] = {"policy": {"kind": "checkpoint", "path": "/models/a"}, "task": DATASET}
 
 
 def _errors(config: object) -> dict[str, str]:
@@ -106,6 +111,28 @@ def test_a_wrong_kind_names_the_kinds_there_are() -> None:
             },
             "trainer.expert_parallel_size",
             "num_processes / pipeline_parallel_size = 2",
+        ),
+        ({"task": DATASET}, "policy.kind", "must be checkpoint with task dataset"),
+        (ON_DATASET | {"drafter": {"pretraining": {"prompts": "generic"}}}, "drafter.pretraining.prompts", "be task"),
+        (
+            {**ON_DATASET, "task": {**DATASET, "thinking": "enabled", "chat_template": "plain"}},
+            "task.thinking",
+            "plain",
+        ),
+        (
+            {**ON_DATASET, "task": {**DATASET, "train": DATASET["train"] | {"prompt_template": "x"}}},
+            "task.train.prompt_template",
+            "must contain {prompt}",
+        ),
+        (
+            {**ON_DATASET, "task": {**DATASET, "validation": DATASET["train"] | {"prompt_template": ""}}},
+            "task.validation.prompt_template",
+            "must contain {prompt}",
+        ),
+        (
+            {**ON_DATASET, "task": {**DATASET, "overlong": {"kind": "penalised", "buffer_tokens": 128}}},
+            "task.overlong.buffer_tokens",
+            "less than rollout.max_new_tokens = 128",
         ),
         ({"resources": {"num_generation_nodes": 1}}, "resources.num_generation_nodes", "must be 0"),
         ({"resources": {"placement": "separate"}}, "resources.num_generation_nodes", "at least 2"),
@@ -208,6 +235,31 @@ def test_every_integer_and_every_text_has_a_bound() -> None:
 def test_the_tokens_of_another_policy_are_not_counted() -> None:
     given = {"policy": {"kind": "checkpoint", "path": "/models/x"}, "rollout": {"max_new_tokens": 30}}
     RunConfig.model_validate(given)
+
+
+def test_a_dataset_needs_no_more_than_its_place() -> None:
+    task = RunConfig.model_validate(ON_DATASET).task
+    assert (task.kind, task.validation.kind, task.reward.kind, task.overlong.kind) == (
+        "dataset",
+        "held_out",
+        "math",
+        "zero",
+    )
+    assert RunConfig.model_validate({"task": {"num_terms": 2}}).task.kind == "arithmetic"
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [
+        ({"train": {"path": "/a.jsonl"}}, "task.dataset.train"),
+        ({"train": {"kind": "jsonl"}}, "task.dataset.train.jsonl.path"),
+        ({}, "task.dataset.train"),
+        ({**DATASET, "reward": {"kind": "python", "function": "os.system"}}, "task.dataset.reward.python.function"),
+        ({**DATASET, "reward": {"kind": "math", "timeout_s": 0}}, "task.dataset.reward.math.timeout_s"),
+    ],
+)
+def test_what_a_dataset_lacks_is_told_at_its_field(task: dict[str, Any], field: str) -> None:
+    assert list(_errors({**ON_DATASET, "task": {"kind": "dataset", **task}})) == [field]
 
 
 def test_two_layers_are_enough_without_a_draft_head() -> None:

@@ -20,11 +20,11 @@ def task(**given):
         ({}, TALK, "<system: be brief><user: one plus two><assistant: "),
         ({"system_prompt": "be kind"}, USER, "<system: be kind><user: one plus two><assistant: "),
         ({"system_prompt": "be kind"}, TALK, "<system: be brief><user: one plus two><assistant: "),
-        ({"thinking": "off"}, USER, "<user: one plus two><assistant: (no thought) "),
-        ({"thinking": "on"}, USER, "<user: one plus two><assistant: "),
-        ({"chat_template": "none"}, USER, "one plus two"),
-        ({"chat_template": "none", "system_prompt": "be kind"}, USER, "be kind\n\none plus two"),
-        ({"chat_template": "none"}, TALK, "be brief\n\none plus two"),
+        ({"thinking": "disabled"}, USER, "<user: one plus two><assistant: (no thought) "),
+        ({"thinking": "enabled"}, USER, "<user: one plus two><assistant: "),
+        ({"chat_template": "plain"}, USER, "one plus two"),
+        ({"chat_template": "plain", "system_prompt": "be kind"}, USER, "be kind\n\none plus two"),
+        ({"chat_template": "plain"}, TALK, "be brief\n\none plus two"),
     ],
 )
 def test_a_prompt_is_what_the_template_makes_of_its_messages(policy_folder, chat_template, given, messages, prompt):
@@ -33,15 +33,15 @@ def test_a_prompt_is_what_the_template_makes_of_its_messages(policy_folder, chat
 
 def test_a_tokenizer_without_a_template_is_told_with_the_mend(policy_folder):
     with pytest.raises(
-        ValueError, match=r"task\.chat_template = policy, but .*policy has no chat template: choose none"
+        ValueError, match=r"task\.chat_template = policy, but .*policy has no chat template: choose plain"
     ):
         prompt_renderer(task(), policy_folder())
 
 
 def test_thinking_that_the_template_does_not_know_is_refused(policy_folder):
     folder = policy_folder("{{ messages[0].content }}")
-    with pytest.raises(ValueError, match=r"task\.thinking = off, but .* has no enable_thinking: choose default"):
-        prompt_renderer(task(thinking="off"), folder)
+    with pytest.raises(ValueError, match=r"task\.thinking = disabled, but .* has no enable_thinking: choose default"):
+        prompt_renderer(task(thinking="disabled"), folder)
     assert prompt_renderer(task(), folder)(USER) == "one plus two"
 
 

@@ -31,7 +31,7 @@ def opened(tmp_path, policy_folder):
         config = {
             "seed": seed,
             "policy": {"kind": "checkpoint", "path": str(policy or policy_folder())},
-            "task": {"kind": "dataset", "chat_template": "none", "train": train, **task},
+            "task": {"kind": "dataset", "chat_template": "plain", "train": train, **task},
             "rollout": {"max_new_tokens": max_new_tokens},
         }
         return open_task(RunConfig.model_validate(config))
