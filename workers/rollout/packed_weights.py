@@ -106,10 +106,10 @@ class PackedPolicy:
         )
 
     def operations_for(self, draft: ModelConfig) -> Operations:
-        """What computes a draft of this shape: the policy's own operations where they are of the same kind."""
-        chosen = choose_operations(draft, self.dtype, self.embedding_VD.device)
-        is_same = type(chosen) is type(self.operations) and draft.rms_norm_eps == self.config.rms_norm_eps
-        return self.operations if is_same else chosen
+        """What computes a draft of this shape: graphs share what the policy's hold, where their eps is the same."""
+        if self.operations.is_static and draft.rms_norm_eps == self.config.rms_norm_eps:
+            return self.operations
+        return choose_operations(draft, self.dtype, self.embedding_VD.device)
 
 
 def choose_operations(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> Operations:

@@ -1,8 +1,8 @@
 /* What lies between the matrix products of a decoding pass, each in one sweep over its data.
  *
  * Plain C with GCC's vector types, so that any processor's compiler can vectorise it; workers/rollout/native/library.py
- * compiles it where a compiler is there. workers/rollout/ops.py has the same operations in PyTorch, and says what each
- * computes. bfloat16 is kept as its 16 bits; every sum is taken in float.
+ * compiles it where a compiler is there. workers/rollout/torch_operations.py has the same operations in PyTorch, and
+ * workers/rollout/operations.py says what each computes. bfloat16 is kept as its 16 bits; every sum is taken in float.
  *
  * M tokens = R rows of N new tokens each, D hidden size, I inner size, H query heads, K key and value heads, E head
  * dimension (a multiple of 32), T capacity of a row in the cache (a multiple of 32), V vocabulary.
@@ -32,7 +32,7 @@ typedef uint16_t bf16;
 void prefer_large_pages(char *start, int64_t bytes)
 {
 #ifdef MADV_HUGEPAGE
-    uintptr_t size = 2 << 20, first = ((uintptr_t)start + size - 1) / size * size, end = ((uintptr_t)start + bytes) / size * size;
+    uintptr_t size = 2 << 20, from = (uintptr_t)start, first = (from + size - 1) / size * size, end = (from + bytes) / size * size;
     if (first < end)
         madvise((void *)first, end - first, MADV_HUGEPAGE);
 #endif

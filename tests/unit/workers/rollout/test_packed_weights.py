@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -38,3 +40,12 @@ def test_missing_and_misshapen_tensors_are_named(models):
     head_state = {name: tensor for name, tensor in models.head.state_dict().items() if name != "fc.weight"}
     with pytest.raises(ValueError, match=r"fc\.weight is missing from the draft head's weights"):
         PackedDraft.pack(head_state, models.head.config, torch.float32)
+
+
+def test_a_draft_is_computed_with_its_own_eps(models):
+    config = models.policy.config
+    packed = PackedPolicy.pack(models.policy.state_dict(), config, torch.float32)
+    x = torch.full((1, 1, 4), 2.0)
+    for eps in (config.rms_norm_eps, 12.0):
+        operations = packed.operations_for(dataclasses.replace(config, rms_norm_eps=eps))
+        torch.testing.assert_close(operations.add_norm(x, None), x / (4 + eps) ** 0.5)
