@@ -114,6 +114,10 @@ class Cluster(Base):
     api_url: Mapped[str]
     """Base URL of this service as the cluster sees it."""
     max_concurrent_runs: Mapped[int] = mapped_column(server_default="1")
+    code: Mapped[dict[str, Any]] = mapped_column(server_default='{"kind": "installed"}')
+    """How our code comes to its machines: see backend.clusters.code."""
+    reward_modules: Mapped[list[str]] = mapped_column(server_default="{}")
+    """Python modules that runs may take reward functions from."""
     created_at: Mapped[datetime] = _now()
 
 

@@ -74,6 +74,8 @@ _CLUSTER = {
     "storage_dir": "/mnt/shared/foredeck",
     "api_url": "https://foredeck.example.org",
     "max_concurrent_runs": 2,
+    "code": {"kind": "installed"},
+    "reward_modules": ["our_rewards"],
 }
 _CLUSTER_READ = {
     **_CLUSTER,
@@ -173,7 +175,14 @@ REQUESTS: dict[str, Any] = {
 """By operation id."""
 
 RESPONSES: dict[str, Any] = {
-    "clusters_create": {**_CLUSTER_READ, "reachability": None, "resources": None},
+    "clusters_check": {"id": "check-h100-east-3f2a9c1e"},
+    "clusters_check_get": {
+        "id": "check-h100-east-3f2a9c1e",
+        "state": "passed",
+        "findings": [{"name": "storage_dir", "is_ok": True, "detail": "/mnt/shared/foredeck: shared by all"}],
+        "log": [],
+    },
+    "clusters_create": _CLUSTER_READ,
     "clusters_get": _CLUSTER_READ,
     "clusters_list": [_CLUSTER_READ],
     "clusters_update": {**_CLUSTER_READ, "max_concurrent_runs": 4, "reachability": None, "resources": None},

@@ -41,7 +41,12 @@ def _expanded(path: object) -> object:
     return Path(path).expanduser() if isinstance(path, str) else path
 
 
+def _listed(names: object) -> object:
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else names
+
+
 HttpUrl = Annotated[str, AfterValidator(_without_slash)]
+Modules = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Folder = Annotated[Path, BeforeValidator(_expanded)]
 
 
@@ -83,6 +88,8 @@ class Settings(BaseModel):
     """Folder with the Ray tokens of registered clusters: one file each, named like the cluster."""
     cluster_python: str = _variable("FOREDECK_CLUSTER_PYTHON", sys.executable)
     """Python interpreter of the cluster named `local`."""
+    cluster_reward_modules: Modules = _variable("FOREDECK_CLUSTER_REWARD_MODULES", ())
+    """Python modules that runs on the cluster named `local` may take reward functions from, with commas."""
     storage_dir: Folder | None = _variable("FOREDECK_STORAGE_DIR", None)
     """Shared folder of the cluster named `local`; FOREDECK_HOME/storage when unset."""
     cluster_api_url: HttpUrl | None = _variable("FOREDECK_CLUSTER_API_URL", None)

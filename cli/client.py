@@ -12,7 +12,20 @@ import httpx
 from pydantic import BaseModel
 
 from cli.errors import CommandError, ExitCode
-from cli.schemas import Alarm, Alarms, CreatedToken, LoginLink, LogLine, LogPage, Run, RunPage, RunSummary
+from cli.schemas import (
+    Alarm,
+    Alarms,
+    CheckStarted,
+    Cluster,
+    ClusterCheck,
+    CreatedToken,
+    LoginLink,
+    LogLine,
+    LogPage,
+    Run,
+    RunPage,
+    RunSummary,
+)
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -158,6 +171,19 @@ class Client:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 
+    def clusters(self) -> list[Cluster]:
+        return [Cluster.model_validate(item) for item in self._ask("GET", "/clusters").json()]
+
+    def add_cluster(self, body: dict[str, Any]) -> Cluster:
+        return self._read(Cluster, "POST", "/clusters", json=body)
+
+    def begin_check(self, cluster: str) -> str:
+        """The id of a new check."""
+        return self._read(CheckStarted, "POST", f"/clusters/{cluster}/checks").id
+
+    def get_check(self, cluster: str, check_id: str) -> ClusterCheck:
+        return self._read(ClusterCheck, "GET", f"/clusters/{cluster}/checks/{check_id}")
+
     def login_link(self) -> LoginLink:
         return self._read(LoginLink, "POST", "/login-links")
 
@@ -167,12 +193,15 @@ class Client:
         )
 
     def _read(self, model: type[Model], method: str, path: str, **given: Any) -> Model:
+        return model.model_validate_json(self._ask(method, path, **given).content)
+
+    def _ask(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **given)
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
         _require_success(answer)
-        return model.model_validate_json(answer.content)
+        return answer
 
     def _unreachable(self, error: httpx.TransportError) -> Unreachable:
         return Unreachable(

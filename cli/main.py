@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, drafts, machine, runs
+from cli import access, clusters, drafts, machine, runs
 from cli.errors import CommandError, ExitCode
 from cli.output import print_error
 
@@ -26,6 +26,7 @@ runs.register(app)
 machine.register(app)
 access.register(app)
 drafts.register(app)
+clusters.register(app)
 
 
 def main() -> None:

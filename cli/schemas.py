@@ -110,3 +110,53 @@ class CreatedToken(Answer):
     scopes: list[str]
     token: str
     expires_at: datetime | None = None
+
+
+class Reachability(Answer):
+    """Whether a cluster's job server answers."""
+
+    state: str
+    detail: str
+
+
+class Resource(Answer):
+    used: float
+    total: float
+
+
+class Cluster(Answer):
+    """A Ray cluster."""
+
+    name: str
+    address: str | None = None
+    code: dict[str, Any] = {}
+    reward_modules: list[str] = []
+    num_live_runs: int = 0
+    max_concurrent_runs: int = 1
+    reachability: Reachability | None = None
+    resources: dict[str, Resource] | None = None
+
+
+class CheckStarted(Answer):
+    id: str
+
+
+class Finding(Answer):
+    """One thing that a check looked at."""
+
+    name: str
+    is_ok: bool
+    detail: str
+
+
+class ClusterCheck(Answer):
+    """What a check of a cluster has found so far."""
+
+    id: str
+    state: str
+    findings: list[Finding] = []
+    log: list[str] = []
+
+    @property
+    def is_ended(self) -> bool:
+        return self.state in {"passed", "failed"}

@@ -84,6 +84,8 @@ class GrpoLoop:
             self._held_out = parts.task.split("validation").distinct(config.validation.num_prompts)
         self._rewards = RunRewards(config, parts.scorer, parts.tokenizer)
         self._has_engine_weights = False
+        self._synced: dict[str, float] = {}
+        """What was measured when the engine got the weights that it has."""
         self._audit = RunAudit(config)
 
     def run(self, progress: RunProgress) -> RunProgress:
@@ -107,7 +109,7 @@ class GrpoLoop:
         step = before.step + 1
         clock, report = self._clock(step), self._parts.reporter.metrics
         rollout = self._roll_out(step, before.next_problem, clock)
-        report(step, self._rollout_metrics(rollout, clock))
+        report(step, self._rollout_metrics(rollout, clock) | self._synced)
         report(step, self._train(step, rollout, clock))
         if _is_due(step, self._config.probe.interval_steps) and rollout.result.counters.num_drafts:
             report(step, self._probe(step, before.next_problem, rollout, clock))
@@ -151,7 +153,7 @@ class GrpoLoop:
         with clock.stage(Stage.DATA):
             problems = self._problems.problems(next_problem, grpo.num_prompts_per_step)
             prompts = [parts.tokenizer.encode(problem.prompt) for problem in problems]
-        self._prepare(step, clock)
+        self._prepare(clock)
         audited = self._audit.choose()
         with clock.stage(Stage.GENERATION):
             result = parts.engine.generate(
@@ -169,11 +171,11 @@ class GrpoLoop:
             )
         return Rollout(problems, prompts, result, rewards, rewards_PG, advantages, audited)
 
-    def _prepare(self, step: int, clock: StageClock) -> None:
+    def _prepare(self, clock: StageClock) -> None:
         """Weights into the engine, unless a validation has just put them there."""
         with clock.stage(Stage.PREPARE):
             if not self._has_engine_weights:
-                self._parts.reporter.metrics(step, self._parts.sync.sync())
+                self._synced = self._parts.sync.sync()
                 self._has_engine_weights = True
 
     def _train(self, step: int, rollout: Rollout, clock: StageClock) -> dict[str, float]:
@@ -222,7 +224,7 @@ class GrpoLoop:
     def _validate(self, step: int, clock: StageClock) -> dict[str, float]:
         """Accuracy on the same held-out prompts, drawn with the same seeds, at every validation."""
         prompts = [self._parts.tokenizer.encode(problem.prompt) for problem in self._held_out]
-        self._prepare(step, clock)
+        self._prepare(clock)
         with clock.stage(Stage.VALIDATION):
             params = self._sampling("validation", 0, self._config.validation.temperature)
             result = self._parts.engine.generate(prompts, 1, params)

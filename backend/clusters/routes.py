@@ -5,8 +5,15 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response
 
 from backend.auth.guard import Admin, Reader
-from backend.clusters import service
-from backend.clusters.schemas import ClusterCreate, ClusterRead, ClusterUpdate
+from backend.clusters import checks, service
+from backend.clusters.schemas import (
+    CheckId,
+    ClusterCheck,
+    ClusterCheckStarted,
+    ClusterCreate,
+    ClusterRead,
+    ClusterUpdate,
+)
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
 
 router = APIRouter(prefix="/clusters", tags=["clusters"])
@@ -19,9 +26,14 @@ def list_clusters(_: Reader, database: DatabaseDep, settings: SettingsDep) -> li
 
 @router.post("", operation_id="clusters_create", status_code=HTTPStatus.CREATED, summary="Register a cluster")
 def create_cluster(
-    body: ClusterCreate, request: Request, response: Response, admin: Admin, session: SessionDep
+    body: ClusterCreate,
+    request: Request,
+    response: Response,
+    admin: Admin,
+    database: DatabaseDep,
+    settings: SettingsDep,
 ) -> ClusterRead:
-    cluster = service.register(session, body, admin)
+    cluster = service.register(database, settings, body, admin)
     response.headers["Location"] = request.url_for("get_cluster", name=cluster.name).path
     return cluster
 
@@ -34,6 +46,27 @@ def get_cluster(name: str, _: Reader, database: DatabaseDep, settings: SettingsD
 @router.patch("/{name}", operation_id="clusters_update", summary="Correct a cluster")
 def update_cluster(name: str, body: ClusterUpdate, admin: Admin, session: SessionDep) -> ClusterRead:
     return service.update(session, name, body, admin)
+
+
+@router.post(
+    "/{name}/checks",
+    operation_id="clusters_check",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Have a job look at the cluster's machines",
+)
+def check_cluster(
+    name: str, request: Request, response: Response, _: Admin, database: DatabaseDep, settings: SettingsDep
+) -> ClusterCheckStarted:
+    started = checks.begin(database, settings, name)
+    response.headers["Location"] = request.url_for("get_cluster_check", name=name, check_id=started.id).path
+    return started
+
+
+@router.get("/{name}/checks/{check_id}", operation_id="clusters_check_get", summary="What such a job has found")
+def get_cluster_check(
+    name: str, check_id: CheckId, _: Reader, database: DatabaseDep, settings: SettingsDep
+) -> ClusterCheck:
+    return checks.read(database, settings, name, check_id)
 
 
 @router.delete("/{name}", operation_id="clusters_delete", status_code=HTTPStatus.NO_CONTENT, summary="Remove a cluster")

@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import httpx
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from backend.auth.schemas import Request, Schema
+from backend.clusters.code import ClusterCode, InstalledCode
+from contract.cluster_check import Finding
 
 MAX_PORT = 65_535
 
@@ -33,6 +35,9 @@ AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00\n]*$", max_le
 
 Interpreter = Annotated[str, StringConstraints(pattern=r"^[\w./+-]+$", max_length=300)]
 NumRuns = Annotated[int, Field(ge=1, le=10_000)]
+Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", max_length=200)]
+CheckId = Annotated[str, StringConstraints(pattern=r"^check-[a-z0-9-]{1,80}$")]
+Modules = Annotated[list[Module], Field(max_length=100)]
 
 
 class ClusterCreate(Request):
@@ -42,13 +47,30 @@ class ClusterCreate(Request):
     address: HttpAddress = Field(examples=["http://ray-head:8265"])
     """Address of its job server (the Ray dashboard)."""
     python: Interpreter = Field("python", examples=["/opt/foredeck/bin/python"])
-    """Python interpreter on its machines that has the workers package."""
+    """Python interpreter on its machines that has the workers package; `python` where the code brings its own."""
+    code: ClusterCode = InstalledCode()
+    """How the workers package and what it needs come to its machines."""
+    reward_modules: Modules = Field([], examples=[["our_rewards"]])
+    """Python modules there that runs may take reward functions from; each allows what lies below it."""
     storage_dir: AbsolutePath = Field(examples=["/mnt/shared/foredeck"])
     """Folder that all its machines share."""
     api_url: HttpAddress = Field(examples=["https://foredeck.example.org"])
     """Address of this service as its machines see it."""
     max_concurrent_runs: NumRuns = 1
     """Further runs wait."""
+
+    @model_validator(mode="after")
+    def _check_python(self) -> "ClusterCreate":
+        if problem := wrong_python(self.python, self.code.kind):
+            raise ValueError(problem)
+        return self
+
+
+def wrong_python(python: str, kind: str) -> str | None:
+    """What is wrong with the interpreter for this kind of code, if anything."""
+    if kind == "installed" or python == "python":
+        return None
+    return f"python = {python} must be `python` with code {kind}, which brings an interpreter of its own"
 
 
 class ClusterUpdate(Request):
@@ -57,6 +79,8 @@ class ClusterUpdate(Request):
 
     address: HttpAddress | None = None
     python: Interpreter | None = None
+    code: ClusterCode | None = None
+    reward_modules: Modules | None = None
     storage_dir: AbsolutePath | None = None
     """Runs go on from the checkpoints that they find there."""
     api_url: HttpAddress | None = None
@@ -88,6 +112,10 @@ class ClusterRead(Schema):
     address: str | None
     """Null for this machine's own Ray."""
     python: str
+    code: ClusterCode
+    """How the workers package and what it needs come to its machines."""
+    reward_modules: list[str]
+    """Python modules that runs may take reward functions from."""
     storage_dir: str
     api_url: str
     max_concurrent_runs: int
@@ -99,6 +127,24 @@ class ClusterRead(Schema):
     """Runs that wait for a place."""
     created_at: datetime
     reachability: Reachability | None
-    """Asked for now; null in answers to changes."""
+    """Asked for now; null in answers to later changes."""
     resources: dict[str, Resource] | None
     """By Ray's name (CPU, GPU, memory in bytes, ...); null when unknown."""
+
+
+class ClusterCheckStarted(Schema):
+    """A job that looks at the cluster's machines has been handed to it."""
+
+    id: str = Field(examples=["check-h200-3f2a9c"])
+    """Ask for its result with it."""
+
+
+class ClusterCheck(Schema):
+    """What a check has found so far."""
+
+    id: str
+    state: Literal["pending", "running", "passed", "failed"]
+    findings: list[Finding]
+    """Empty until the job has ended."""
+    log: list[str]
+    """The job's last lines, where it ended without findings: installing its packages may have failed."""

@@ -9,7 +9,15 @@ from backend import queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.clusters import repository
-from backend.clusters.schemas import ClusterCreate, ClusterRead, ClusterUpdate, Reachability, Resource
+from backend.clusters.code import stored
+from backend.clusters.schemas import (
+    ClusterCreate,
+    ClusterRead,
+    ClusterUpdate,
+    Reachability,
+    Resource,
+    wrong_python,
+)
 from backend.db import Database
 from backend.errors import ApiError, ProblemError, conflict, not_found
 from backend.launcher.connect import Target, connector
@@ -22,7 +30,14 @@ ASK_TIMEOUT_S = 2.0
 MAX_ASKED_AT_ONCE = 8
 
 
-def register(session: Session, body: ClusterCreate, principal: Principal) -> ClusterRead:
+def register(database: Database, settings: Settings, body: ClusterCreate, principal: Principal) -> ClusterRead:
+    """Asks the cluster whether it answers, too: it may come up later, so that nothing depends on it."""
+    with database.transaction() as session:
+        cluster = _insert(session, body, principal)
+    return _with_state(cluster, settings)
+
+
+def _insert(session: Session, body: ClusterCreate, principal: Principal) -> ClusterRead:
     cluster = repository.insert_cluster(session, **body.model_dump())
     if cluster is None:
         error = ProblemError(pointer="/name", detail="there is a cluster of this name", value=body.name)
@@ -37,6 +52,10 @@ def update(session: Session, name: str, body: ClusterUpdate, principal: Principa
     if name == LOCAL:
         raise conflict(f"Cluster {LOCAL} follows the environment of this service: see RAY_ADDRESS and its neighbours.")
     changes = body.model_dump(exclude_none=True)
+    kind = (changes.get("code") or cluster.code)["kind"]
+    if problem := wrong_python(changes.get("python", cluster.python), kind):
+        error = ProblemError(pointer="/python", detail=problem, value=changes.get("python", cluster.python))
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, problem, errors=[error])
     queue.wake_waiting(session, cluster.id)  # there may be more places; before the cluster's row, as whoever takes one
     for field, value in changes.items():
         setattr(cluster, field, value)
@@ -103,6 +122,8 @@ def _read(session: Session, cluster: Cluster) -> ClusterRead:
         name=cluster.name,
         address=cluster.address,
         python=cluster.python,
+        code=stored(cluster.code),
+        reward_modules=cluster.reward_modules,
         storage_dir=cluster.storage_dir,
         api_url=cluster.api_url,
         max_concurrent_runs=cluster.max_concurrent_runs,
@@ -120,6 +141,7 @@ def ensure_local(session: Session, settings: Settings) -> None:
     values = {
         "address": settings.ray_address,
         "python": settings.cluster_python,
+        "reward_modules": list(settings.cluster_reward_modules),
         "storage_dir": str(settings.local_storage_dir),
         "api_url": settings.local_api_url,
         "max_concurrent_runs": settings.max_concurrent_runs,

@@ -23,7 +23,7 @@ MAX_UNROLL_LENGTH = 8
 
 def speed() -> list[Chart]:
     """Charts of the group Speed."""
-    return [_speedup(), _step_time(), _round_time()]
+    return [_speedup(), _step_time(), _round_time(), _weight_sync()]
 
 
 def set_up() -> list[Chart]:
@@ -104,6 +104,22 @@ def _round_time() -> Chart:
         "Where they part, k is chosen by wrong costs.",
         "Appears after the first step.",
         chart_figure(traces, "milliseconds", yaxis={"rangemode": "tozero"}),
+    )
+
+
+def _weight_sync() -> Chart:
+    return Chart(
+        "weight_sync",
+        "Weight sync, seconds",
+        "Speed",
+        "Wall time from the trainer's first gathered tensor until every engine has the step's weights. A step cannot "
+        "generate meanwhile; buckets that are too small cost it, see weight_sync.bucket_mib.",
+        "Appears after the first step.",
+        chart_figure(
+            line_with_envelope("weight_sync/transfer_s", "all engines", PALETTE["speedup_generation"]),
+            "seconds",
+            yaxis={"rangemode": "tozero"},
+        ),
     )
 
 

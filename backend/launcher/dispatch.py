@@ -13,21 +13,26 @@ from sqlalchemy.orm import Session
 
 from backend import queue
 from backend.auth.service import issue_worker_token
+from backend.clusters.code import stored
 from backend.db import Database
 from backend.launcher import repository as launcher
 from backend.launcher.connect import Connect, Target
 from backend.launcher.jobs import JobServer, JobState, RefusedError, StartingError, Submission, UnreachableError
+from backend.launcher.room import BusyError, NoRoomError, check_room
 from backend.models import Attempt, Cluster, Run
 from backend.queue import Lease
 from backend.runs import attempts, repository
 from backend.runs.state import ENDED, LIVE, Status, explain, transition
+from backend.runs.stored import current
 from backend.settings import Settings
 from backend.telemetry.notices import append_log
+from contract.config.needs import NO_NEEDS, Needs, needs
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 
 logger = logging.getLogger(__name__)
 
 WAIT_FOR_PLACE_S = 30.0
+WAIT_FOR_GPUS_S = 15.0
 WAIT_FOR_RAY_S = 0.5
 MAX_BACKOFF_S = 15.0
 
@@ -35,29 +40,45 @@ MAX_BACKOFF_S = 15.0
 def dispatch(database: Database, settings: Settings, connect: Connect, lease: Lease) -> None:
     """Does one leased `dispatch`."""
     with database.transaction() as session:
-        target = _load(session, lease)
-    if target is None:
+        loaded = _load(session, lease)
+    if loaded is None:
         return
+    target, needed = loaded
     submission_id = f"{lease.run_id}-{lease.attempt}"
     try:
         with connect(target, True) as server:
-            is_there = _submit_once(database, settings, server, lease, submission_id)
+            is_there = _submit_once(database, settings, server, lease, submission_id, target.name, needed)
     except StartingError as error:
         _try_later(database, lease, str(error), WAIT_FOR_RAY_S)
     except UnreachableError as error:
         delay_s = min(MAX_BACKOFF_S, 2.0 ** min(lease.num_tries, 10))
         reason = f"Cluster {target.name} cannot be reached: {error}. Trying again."
         _try_later(database, lease, reason, delay_s)
-    except RefusedError as error:
+    except BusyError as error:
+        _try_later(database, lease, str(error), WAIT_FOR_GPUS_S)
+    except (RefusedError, NoRoomError) as error:
         _give_up(database, lease, str(error))
     else:
         if is_there:
             _confirm(database, connect, lease, target, submission_id)
 
 
-def _submit_once(database: Database, settings: Settings, server: JobServer, lease: Lease, submission_id: str) -> bool:
-    """Whether Ray has the job now; False when the lease has passed to somebody else meanwhile."""
+def _submit_once(
+    database: Database,
+    settings: Settings,
+    server: JobServer,
+    lease: Lease,
+    submission_id: str,
+    cluster: str,
+    needed: Needs,
+) -> bool:
+    """Whether Ray has the job now; False when the lease has passed to somebody else meanwhile.
+
+    Raises NoRoomError or BusyError where the cluster has not what the run needs.
+    """
     if server.get(submission_id).state is JobState.MISSING:
+        if needed.gpus_per_node:
+            check_room(cluster, needed, server.nodes())
         with database.transaction() as session:
             submission = _submission(session, settings, lease)
         if submission is None:
@@ -66,8 +87,8 @@ def _submit_once(database: Database, settings: Settings, server: JobServer, leas
     return True
 
 
-def _load(session: Session, lease: Lease) -> Target | None:
-    """Where to submit; None when there is nothing to do, or not yet."""
+def _load(session: Session, lease: Lease) -> tuple[Target, Needs] | None:
+    """Where to submit, and what has to be there; None when there is nothing to do, or not yet."""
     run = repository.get_locked(session, lease.run_id)
     if run is None or not queue.is_held(session, lease):
         return None
@@ -76,7 +97,9 @@ def _load(session: Session, lease: Lease) -> Target | None:
     if run.status != Status.DISPATCHING or run.is_stop_requested or lease.attempt != run.current_attempt:
         queue.finish(session, lease)
         return None
-    return Target(run.cluster.name, run.cluster.address)
+    attempt = repository.get_attempt(session, run.id, lease.attempt)
+    config = current(attempt.config) if attempt is not None else None
+    return Target(run.cluster.name, run.cluster.address), needs(config) if config is not None else NO_NEEDS
 
 
 def _take_place(session: Session, run: Run, lease: Lease) -> bool:
@@ -114,12 +137,14 @@ def _job(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Subm
         cache_dir=f"{cluster.storage_dir}/cache",
         config_json=json.dumps(attempt.config),
         config_sha256=attempt.config_sha256,
+        reward_modules=cluster.reward_modules,
     )
     return Submission(
         submission_id=attempt.submission_id,
         entrypoint=f"{shlex.quote(cluster.python)} -m workers.main",
         environment={ASSIGNMENT_VARIABLE: assignment.model_dump_json()},
         metadata={"run": str(run.id), "name": run.name, "attempt": str(attempt.number)},
+        runtime_env=stored(cluster.code).runtime_env(),
     )
 
 

@@ -1,8 +1,9 @@
 """What the launcher asks of a cluster's job server. Everything above knows this page only."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class JobState(StrEnum):
@@ -40,6 +41,16 @@ class Submission:
     """Shell command; made of the cluster's settings only, never of anything a user wrote into a run."""
     environment: dict[str, str]
     metadata: dict[str, str]
+    runtime_env: dict[str, Any] = field(default_factory=dict)
+    """How our code comes to the cluster; of the cluster's registration, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of the cluster."""
+
+    gpus: float
+    free_gpus: float
 
 
 class UnreachableError(Exception):
@@ -80,3 +91,7 @@ class JobServer(Protocol):
 
     def resources(self) -> dict[str, tuple[float, float]]:
         """(used, total) by Ray's name of the resource."""
+
+    def nodes(self) -> Sequence[Node] | None:
+        """The machines there are; None where they are not known, or where the cluster adds some when they are
+        needed."""

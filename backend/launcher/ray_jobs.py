@@ -13,12 +13,14 @@ from typing import Any
 
 import httpx
 
-from backend.launcher.jobs import Job, JobState, RefusedError, SilentError, Submission, UnreachableError
+from backend.launcher.jobs import Job, JobState, Node, RefusedError, SilentError, Submission, UnreachableError
 
 MAX_MESSAGE_LENGTH = 300
 MAX_ANSWER_BYTES = 4_000_000
 MAX_LOG_BYTES = 64_000_000
 LOG_TAIL_BYTES = 256_000
+_NOT_TOLD = (AttributeError, KeyError, TypeError, ValueError)
+"""Another version of Ray, or not yet known."""
 
 
 class RayJobServer:
@@ -43,7 +45,7 @@ class RayJobServer:
         body = {
             "submission_id": submission.submission_id,
             "entrypoint": submission.entrypoint,
-            "runtime_env": {"env_vars": submission.environment},
+            "runtime_env": submission.runtime_env | {"env_vars": submission.environment},
             "metadata": submission.metadata,
         }
         response = self._ask("POST", "/api/jobs/", json=body)
@@ -79,16 +81,30 @@ class RayJobServer:
         return str(self._json(self._ask("GET", "/api/version")).get("ray_version", "unknown"))
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        status = self._json(self._ask("GET", "/api/cluster_status"))
         try:
-            usage = status["data"]["clusterStatus"]["loadMetricsReport"]["usage"]
+            usage = self._status()["loadMetricsReport"]["usage"]
             return {
                 name: (float(used), float(total))
                 for name, (used, total) in usage.items()
                 if not name.startswith("node:")
             }
-        except (AttributeError, KeyError, TypeError, ValueError):  # another version of Ray, or not yet known
+        except _NOT_TOLD:
             return {}
+
+    def nodes(self) -> list[Node] | None:
+        status = self._status()
+        try:
+            if _scales_itself(status):
+                return None
+            usages = status["loadMetricsReport"]["usageByNode"].values()
+            found = [(float(used), float(total)) for used, total in (usage.get("GPU", (0, 0)) for usage in usages)]
+            return [Node(total, total - used) for used, total in found] or None
+        except _NOT_TOLD:
+            return None
+
+    def _status(self) -> Any:
+        status = self._json(self._ask("GET", "/api/cluster_status")).get("data")
+        return status.get("clusterStatus") if isinstance(status, dict) else None
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         with self._open(method, path, **arguments) as (response, chunks):
@@ -139,6 +155,13 @@ class RayJobServer:
         if not isinstance(body, dict):
             raise UnreachableError(f"{self._address} does not speak Ray's job interface")
         return body
+
+
+def _scales_itself(status: dict[str, Any]) -> bool:
+    """Machines that an autoscaler may add have types with names; those that were started by hand have one of their own,
+    named after the node."""
+    types = status["autoscalerReport"]["nodeTypeMapping"] or {}
+    return any(kind != f"node_{node}" for node, kind in types.items())
 
 
 def _parse(body: dict[str, Any]) -> Job:

@@ -1,6 +1,6 @@
 """The rules that need more than one field of a configuration, and the ones that a broken field leaves to be judged."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,24 +11,14 @@ from pydantic import BaseModel
 
 from contract.config.dataset import PROMPT_PLACE
 from contract.config.policy import SCRATCH_POSITIONS
+from contract.config.resource_rules import RESOURCE_RULES
+from contract.config.rule import Rule
 from contract.config.task import ArithmeticTask
 
 if TYPE_CHECKING:
     from contract.config.run import RunConfig
 
 Location = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What must hold between a field and others; it says nothing about a configuration that lacks one of them."""
-
-    field: str
-    others: tuple[str, ...]
-    holds: Callable[..., bool]
-    """Given the field's value and those of the others."""
-    mend: Callable[..., str]
-    """Given the values of the others: what the field must be."""
 
 
 _TRAINED_DRAFTERS = ("eagle3", "mtp", "draft_model")
@@ -216,18 +206,7 @@ RULES: tuple[Rule, ...] = (
         lambda _, gpus: gpus > 0,
         lambda _: "must be left out where gpus_per_node is 0: the run takes no GPU",
     ),
-    Rule(
-        "resources.num_generation_nodes",
-        ("resources.placement", "resources.num_nodes"),
-        lambda engines, placement, nodes: 0 < engines < nodes if placement == "separate" else engines == 0,
-        lambda placement, nodes: (
-            "must be 0 with placement colocated, where engines and trainer share all nodes"
-            if placement == "colocated"
-            else f"must be between 1 and num_nodes - 1 = {nodes - 1} with placement separate"
-            if nodes > 1
-            else "must leave a node to the trainer: placement separate needs num_nodes of at least 2"
-        ),
-    ),
+    *RESOURCE_RULES,
     Rule(
         "rollout.num_engines",
         ("grpo.num_prompts_per_step",),

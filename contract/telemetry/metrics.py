@@ -151,7 +151,7 @@ def _declare() -> Iterator[Metric]:
     )
 
     yield Metric(
-        "weight_sync/transfer_s", "s", "Wall time in which all engines got the trainer's weights.", "last", "loop"
+        "weight_sync/transfer_s", "s", "Wall time in which all engines got the step's weights.", "last", "loop"
     )
     yield Metric(
         "weight_sync/size_bytes", "B", "Bytes of weights that each engine got, the draft's among them.", "sum", "loop"

@@ -41,6 +41,40 @@ export interface paths {
     patch: operations["clusters_update"];
     trace?: never;
   };
+  "/api/v1/clusters/{name}/checks": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /** Have a job look at the cluster's machines */
+    post: operations["clusters_check"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/clusters/{name}/checks/{check_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** What such a job has found */
+    get: operations["clusters_check_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/figures": {
     parameters: {
       query?: never;
@@ -834,6 +868,41 @@ export interface components {
       path: string;
     };
     /**
+     * ClusterCheck
+     * @description What a check has found so far.
+     */
+    ClusterCheck: {
+      /**
+       * Findings
+       * @description Empty until the job has ended.
+       */
+      findings: components["schemas"]["Finding"][];
+      /** Id */
+      id: string;
+      /**
+       * Log
+       * @description The job's last lines, where it ended without findings: installing its packages may have failed.
+       */
+      log: string[];
+      /**
+       * State
+       * @enum {string}
+       */
+      state: "pending" | "running" | "passed" | "failed";
+    };
+    /**
+     * ClusterCheckStarted
+     * @description A job that looks at the cluster's machines has been handed to it.
+     */
+    ClusterCheckStarted: {
+      /**
+       * Id
+       * @description Ask for its result with it.
+       * @example check-h200-3f2a9c
+       */
+      id: string;
+    };
+    /**
      * ClusterCreate
      * @description A Ray cluster to send runs to.
      */
@@ -851,6 +920,17 @@ export interface components {
        */
       api_url: string;
       /**
+       * Code
+       * @description How the workers package and what it needs come to its machines.
+       * @default {
+       *       "kind": "installed"
+       *     }
+       */
+      code?:
+        | components["schemas"]["InstalledCode"]
+        | components["schemas"]["RuntimeEnvCode"]
+        | components["schemas"]["ContainerCode"];
+      /**
        * Max Concurrent Runs
        * @description Further runs wait.
        * @default 1
@@ -863,11 +943,20 @@ export interface components {
       name: string;
       /**
        * Python
-       * @description Python interpreter on its machines that has the workers package.
+       * @description Python interpreter on its machines that has the workers package; `python` where the code brings its own.
        * @default python
        * @example /opt/foredeck/bin/python
        */
       python?: string;
+      /**
+       * Reward Modules
+       * @description Python modules there that runs may take reward functions from; each allows what lies below it.
+       * @default []
+       * @example [
+       *       "our_rewards"
+       *     ]
+       */
+      reward_modules?: string[];
       /**
        * Storage Dir
        * @description Folder that all its machines share.
@@ -887,6 +976,14 @@ export interface components {
       address: string | null;
       /** Api Url */
       api_url: string;
+      /**
+       * Code
+       * @description How the workers package and what it needs come to its machines.
+       */
+      code:
+        | components["schemas"]["InstalledCode"]
+        | components["schemas"]["RuntimeEnvCode"]
+        | components["schemas"]["ContainerCode"];
       /**
        * Created At
        * Format: date-time
@@ -918,7 +1015,7 @@ export interface components {
       num_queued_runs: number;
       /** Python */
       python: string;
-      /** @description Asked for now; null in answers to changes. */
+      /** @description Asked for now; null in answers to later changes. */
       reachability: components["schemas"]["Reachability"] | null;
       /**
        * Resources
@@ -927,6 +1024,11 @@ export interface components {
       resources: {
         [key: string]: components["schemas"]["Resource"];
       } | null;
+      /**
+       * Reward Modules
+       * @description Python modules that runs may take reward functions from.
+       */
+      reward_modules: string[];
       /** Storage Dir */
       storage_dir: string;
     };
@@ -940,10 +1042,20 @@ export interface components {
       address?: string | null;
       /** Api Url */
       api_url?: string | null;
+      /** Code */
+      code?:
+        | (
+            | components["schemas"]["InstalledCode"]
+            | components["schemas"]["RuntimeEnvCode"]
+            | components["schemas"]["ContainerCode"]
+          )
+        | null;
       /** Max Concurrent Runs */
       max_concurrent_runs?: number | null;
       /** Python */
       python?: string | null;
+      /** Reward Modules */
+      reward_modules?: string[] | null;
       /**
        * Storage Dir
        * @description Runs go on from the checkpoints that they find there.
@@ -1039,6 +1151,23 @@ export interface components {
       config_sha256: string;
       /** @description Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape. */
       memory: components["schemas"]["MemoryEstimate"] | null;
+    };
+    /**
+     * ContainerCode
+     * @description Every process of a run is in a container of this image; the machines need podman.
+     */
+    ContainerCode: {
+      /**
+       * Image
+       * @description With the workers package in the image's interpreter `python`, and the cluster's version of Ray.
+       * @example registry.example.org/foredeck:0.1.0
+       */
+      image: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "container";
     };
     /**
      * DatasetTask
@@ -1463,6 +1592,24 @@ export interface components {
       run_colors: string[];
     };
     /**
+     * Finding
+     * @description One thing that was looked at.
+     */
+    Finding: {
+      /**
+       * Detail
+       * @description What was found, and the mend where it is not as it should be.
+       */
+      detail: string;
+      /** Is Ok */
+      is_ok: boolean;
+      /**
+       * Name
+       * @description What: `storage_dir`, `api_url`, a package, ...
+       */
+      name: string;
+    };
+    /**
      * GrpoConfig
      * @description The algorithm's settings.
      */
@@ -1621,6 +1768,17 @@ export interface components {
        * @description The run's owner wants it to stop: finish the stage, report `stopped` and exit.
        */
       is_stop_requested: boolean;
+    };
+    /**
+     * InstalledCode
+     * @description The interpreter `python` has everything already.
+     */
+    InstalledCode: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "installed";
     };
     /**
      * JsonlSource
@@ -2895,6 +3053,42 @@ export interface components {
       notes?: string | null;
     };
     /**
+     * RuntimeEnvCode
+     * @description Ray fetches archives and installs pinned packages on each machine, beside what its own interpreter has.
+     */
+    RuntimeEnvCode: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "runtime_env";
+      /**
+       * Pip
+       * @description Packages with exact versions.
+       * @default []
+       * @example [
+       *       "torch==2.11.0",
+       *       "vllm==0.33.0"
+       *     ]
+       */
+      pip?: string[];
+      /**
+       * Py Modules
+       * @description Further archives that can be imported.
+       * @default []
+       * @example [
+       *       "https://builds.example.org/our_rewards.whl"
+       *     ]
+       */
+      py_modules?: string[];
+      /**
+       * Working Dir
+       * @description Archive that the job runs in: this repository, or what holds its packages.
+       * @example s3://builds/foredeck-0.1.0.zip
+       */
+      working_dir?: string | null;
+    };
+    /**
      * SampleRead
      * @description A stored rollout.
      */
@@ -3588,6 +3782,9 @@ export interface operations {
            *       {
            *         "address": "http://ray-head:8265",
            *         "api_url": "https://foredeck.example.org",
+           *         "code": {
+           *           "kind": "installed"
+           *         },
            *         "created_at": "2030-01-31T12:00:00Z",
            *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *         "is_embedded": false,
@@ -3607,6 +3804,9 @@ export interface operations {
            *             "used": 1
            *           }
            *         },
+           *         "reward_modules": [
+           *           "our_rewards"
+           *         ],
            *         "storage_dir": "/mnt/shared/foredeck"
            *       }
            *     ]
@@ -3659,9 +3859,15 @@ export interface operations {
          * @example {
          *       "address": "http://ray-head:8265",
          *       "api_url": "https://foredeck.example.org",
+         *       "code": {
+         *         "kind": "installed"
+         *       },
          *       "max_concurrent_runs": 2,
          *       "name": "h100-east",
          *       "python": "/opt/foredeck/bin/python",
+         *       "reward_modules": [
+         *         "our_rewards"
+         *       ],
          *       "storage_dir": "/mnt/shared/foredeck"
          *     }
          */
@@ -3681,6 +3887,9 @@ export interface operations {
            * @example {
            *       "address": "http://ray-head:8265",
            *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
@@ -3689,8 +3898,20 @@ export interface operations {
            *       "num_live_runs": 1,
            *       "num_queued_runs": 0,
            *       "python": "/opt/foredeck/bin/python",
-           *       "reachability": null,
-           *       "resources": null,
+           *       "reachability": {
+           *         "detail": "Ray 2.60.0 answers.",
+           *         "ray_version": "2.60.0",
+           *         "state": "reachable"
+           *       },
+           *       "resources": {
+           *         "GPU": {
+           *           "total": 8,
+           *           "used": 1
+           *         }
+           *       },
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
            *       "storage_dir": "/mnt/shared/foredeck"
            *     }
            */
@@ -3747,6 +3968,9 @@ export interface operations {
            * @example {
            *       "address": "http://ray-head:8265",
            *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
@@ -3766,6 +3990,9 @@ export interface operations {
            *           "used": 1
            *         }
            *       },
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
            *       "storage_dir": "/mnt/shared/foredeck"
            *     }
            */
@@ -3884,6 +4111,9 @@ export interface operations {
            * @example {
            *       "address": "http://ray-head:8265",
            *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
            *       "created_at": "2030-01-31T12:00:00Z",
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
@@ -3894,10 +4124,136 @@ export interface operations {
            *       "python": "/opt/foredeck/bin/python",
            *       "reachability": null,
            *       "resources": null,
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
            *       "storage_dir": "/mnt/shared/foredeck"
            *     }
            */
           "application/json": components["schemas"]["ClusterRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  clusters_check: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "id": "check-h100-east-3f2a9c1e"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterCheckStarted"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  clusters_check_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        name: string;
+        check_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "findings": [
+           *         {
+           *           "detail": "/mnt/shared/foredeck: shared by all",
+           *           "is_ok": true,
+           *           "name": "storage_dir"
+           *         }
+           *       ],
+           *       "id": "check-h100-east-3f2a9c1e",
+           *       "log": [],
+           *       "state": "passed"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterCheck"];
         };
       };
       /** @description Problem */

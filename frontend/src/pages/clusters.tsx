@@ -27,8 +27,8 @@ export function ClustersPage() {
         ))}
       </ul>
       <p className="muted small">
-        Register another cluster with <code>POST /api/v1/clusters</code>, by the address of its Ray job
-        server.
+        Register another cluster with <code>foredeck cluster add</code>, and see what its machines have with{" "}
+        <code>foredeck cluster check</code>.
       </p>
     </Page>
   );
@@ -51,12 +51,28 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
           {cluster.num_live_runs} of {plural(cluster.max_concurrent_runs, "place")} taken
           {cluster.num_queued_runs > 0 && `, ${cluster.num_queued_runs} waiting`}
         </dd>
+        <dt>Code</dt>
+        <dd>{code(cluster)}</dd>
+        {cluster.reward_modules.length > 0 && (
+          <div className="fact">
+            <dt>Reward modules</dt>
+            <dd className="mono">{cluster.reward_modules.join(", ")}</dd>
+          </div>
+        )}
         <dt>Storage</dt>
         <dd className="mono">{cluster.storage_dir}</dd>
         <Resources resources={cluster.resources} />
       </dl>
     </li>
   );
+}
+
+/** How the workers package comes to the cluster's machines. */
+function code(cluster: Cluster): string {
+  if (cluster.code.kind === "container") return `image ${cluster.code.image}`;
+  if (cluster.code.kind === "installed") return `installed for ${cluster.python}`;
+  const archives = (cluster.code.working_dir ? 1 : 0) + (cluster.code.py_modules?.length ?? 0);
+  return `${plural(archives, "archive")} and ${plural(cluster.code.pip?.length ?? 0, "pinned package")} by Ray`;
 }
 
 function Resources({ resources }: { resources: Cluster["resources"] }) {

@@ -88,7 +88,7 @@ def test_the_location_header_is_described_where_it_is_sent(client, operations):
         for name, (_, operation) in operations.items()
         if any("Location" in response.get("headers", {}) for response in operation["responses"].values())
     }
-    assert described == {"runs_create", "runs_clone", "clusters_create"}
+    assert described == {"runs_create", "runs_clone", "clusters_create", "clusters_check"}
     run = client.post("/api/v1/runs", json=REQUESTS["runs_create"])
     clone = client.post(f"{run.headers['location']}/clone", json=REQUESTS["runs_clone"])
     cluster = client.post("/api/v1/clusters", json=REQUESTS["clusters_create"])

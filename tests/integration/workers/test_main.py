@@ -162,6 +162,7 @@ def test_a_whole_run_from_nothing(make_worker, ingest_server, tmp_path):
     assert {step for name, step in values if name == "validation/accuracy_fraction"} == {0, 2}
     assert 1 < values["rollout/acceptance_length_tokens", 2] <= 4
     assert values["mismatch/token_mult_prob_error_ratio", 2] < 1.05
+    assert [step for name, step in values if name == "weight_sync/transfer_s"] == [1, 2]
     low, high = values["speedup/generation_low_ratio", 2], values["speedup/generation_high_ratio", 2]
     assert 0 < low <= values["speedup/generation_ratio", 2] <= high
     assert [body.step for body in ingest_server.bodies("samples")] == [1, 2]
@@ -197,11 +198,21 @@ def test_a_draft_is_trained_alone_and_given_to_a_run(make_worker, ingest_server)
     assert not any(name.startswith("draft_pretraining") for name, _ in values)
 
 
-@pytest.mark.parametrize("kind", ["mtp", "draft_model"])
-def test_drafts_of_other_kinds_are_trained_before_and_along_a_run(make_worker, ingest_server, kind):
-    worker = make_worker(grpo=SMOKE["grpo"] | {"num_steps": 1}, drafter=SMOKE["drafter"] | {"kind": kind})
+@pytest.mark.parametrize(("kind", "placement"), [("mtp", "colocated"), ("draft_model", "separate")])
+def test_drafts_of_other_kinds_are_trained_before_and_along_a_run(make_worker, ingest_server, kind, placement):
+    """Their weights go to the engines in buckets that are verified: by shared memory, or broadcast over gloo."""
+    nodes = {"num_nodes": 2, "num_generation_nodes": 1} if placement == "separate" else {}
+    worker = make_worker(
+        grpo=SMOKE["grpo"] | {"num_steps": 1},
+        drafter=SMOKE["drafter"] | {"kind": kind},
+        weight_sync={"bucket_mib": 1, "verify_checksum": True},
+        resources={"placement": placement, **nodes},
+    )
     assert worker.end(worker.start()) == 0, worker.errors()
     values = _values(ingest_server, 1)
+    assert values["weight_sync/num_buckets", 1] >= 2
+    assert values["weight_sync/size_bytes", 1] > 2**18
+    assert values["mismatch/token_mult_prob_error_ratio", 1] < 1.05
     assert {step for name, step in values if name == "draft_pretraining/loss_nats"} == set(range(1, 11))
     assert ("draft_pretraining/held_out_acceptance_length_tokens", 10) in values
     assert values["draft/loss_nats", 1] > 0
@@ -259,12 +270,14 @@ def test_an_actor_that_dies_ends_the_attempt_so_that_another_may_follow(make_wor
     ingest_server.wait_for(
         lambda: any(e.body.kind == "checkpoint" for e in ingest_server.events[1, "driver/0"].values()), DEADLINE_S
     )
-    os.kill(_actor_pid("RolloutActor", ray_environment), signal.SIGKILL)
+    pid = _actor_pid("RolloutActor", ray_environment)
+    os.kill(pid, signal.SIGKILL)
     assert worker.end(process) == 1
     finished = ingest_server.bodies("finished")[0]
     assert (finished.outcome, finished.is_retryable) == ("failed", True)
     assert "Rollout engine" in finished.error
     assert "process died" in finished.error
+    assert f"It was process {pid} on {socket.gethostname()}. Its log, " in finished.error
 
 
 @pytest.mark.parametrize("way", ["owner", "sigterm", "replaced"])

@@ -226,6 +226,7 @@ def test_the_engine_and_the_trainer_agree(finished):
     metrics = finished.metrics()
     for step in (1, 2, 3):  # float32 on both sides: a stale weight sync would show here
         assert metrics[step, "mismatch/kl_nats"] < 1e-6
+        assert metrics[step, "weight_sync/num_buckets"] == 2  # also where a validation has put the weights there
         assert metrics[step, "lossless/ks_p_value"] > 1e-4
         assert metrics[step, "lossless/ordered_ks_p_value"] > 1e-4
         assert abs(metrics[step, "lossless/acceptance_z_score"]) < 4
@@ -236,7 +237,7 @@ def test_the_engine_and_the_trainer_agree(finished):
 def test_weights_that_miss_their_sync_raise_an_alarm_at_the_next_step(start, tmp_path, monkeypatch):
     synced = []
     sync = _DirectSync.sync
-    monkeypatch.setattr(_DirectSync, "sync", lambda self: None if synced else synced.append(sync(self)))
+    monkeypatch.setattr(_DirectSync, "sync", lambda self: {} if synced else synced.append(sync(self)) or {})
     # A policy as untrained as this one gets no reward, and without any would not move.
     scorer = LocalScorer(lambda text, _: float(text[:1] < "a"))
     changes = on_dataset(tmp_path, overlong={"kind": "scored"})

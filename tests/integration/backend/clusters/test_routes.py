@@ -45,6 +45,14 @@ def ray():
     thread.join()
 
 
+CODE = {
+    "kind": "runtime_env",
+    "working_dir": "s3://builds/foredeck-0.1.0.zip",
+    "py_modules": ["https://builds.example.org/our_rewards.whl"],
+    "pip": ["torch==2.11.0", "vllm[flashinfer]==0.33.0", "ours @ https://builds.example.org/ours.whl"],
+}
+
+
 def test_the_local_cluster_is_there_and_not_started(client):
     (cluster,) = client.get("/api/v1/clusters").json()
     assert (cluster["name"], cluster["is_embedded"], cluster["num_live_runs"]) == ("local", True, 0)
@@ -57,6 +65,9 @@ def test_a_registered_cluster_takes_runs(client, launch):
     assert response.status_code == 201
     assert response.headers["location"] == "/api/v1/clusters/h100-east"
     assert launch(cluster="h100-east")["cluster"] == "h100-east"
+    registered = response.json()
+    assert (registered["code"], registered["reward_modules"]) == ({"kind": "installed"}, [])
+    assert "no answer from http://127.0.0.1:1" in registered["reachability"]["detail"]
     cluster = client.get("/api/v1/clusters/h100-east").json()
     assert {key: cluster[key] for key in CLUSTER} == CLUSTER
     assert (cluster["num_queued_runs"], cluster["reachability"]["state"]) == (1, "unreachable")
@@ -115,6 +126,57 @@ def test_what_could_do_harm_is_refused(client, field, value):
     response = client.post("/api/v1/clusters", json={**CLUSTER, field: value})
     assert response.status_code == 422
     assert [error["pointer"] for error in response.json()["errors"]] == [f"/{field}"]
+
+
+@pytest.mark.parametrize(
+    ("code", "pointer"),
+    [
+        ({"kind": "conda"}, "/code"),
+        ({"kind": "runtime_env"}, "/code"),
+        ({"kind": "runtime_env", "pip": ["torch>=2"]}, "/code/pip/0"),
+        ({"kind": "runtime_env", "pip": ["torch==2.11.0", "--index-url=http://evil"]}, "/code/pip/1"),
+        ({"kind": "runtime_env", "pip": ["torch==2.11.0; echo"]}, "/code/pip/0"),
+        ({"kind": "runtime_env", "working_dir": "/home/me/foredeck"}, "/code/working_dir"),
+        ({"kind": "runtime_env", "working_dir": "file:///etc/passwd.zip"}, "/code/working_dir"),
+        ({"kind": "runtime_env", "working_dir": "https://me:secret@host/x.zip"}, "/code/working_dir"),
+        ({"kind": "runtime_env", "working_dir": "https://host/x.tar"}, "/code/working_dir"),
+        ({"kind": "container", "image": "foredeck:latest"}, "/code/image"),
+        ({"kind": "container", "image": "foredeck"}, "/code/image"),
+        ({"kind": "container", "image": "foredeck:1 --privileged"}, "/code/image"),
+    ],
+)
+def test_code_that_is_not_pinned_or_could_do_harm_is_refused(client, code, pointer):
+    response = client.post("/api/v1/clusters", json={**CLUSTER, "python": "python", "code": code})
+    assert response.status_code == 422
+    assert [error["pointer"] for error in response.json()["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("module", ["os; rm", "our-rewards", "ours.", ""])
+def test_only_names_of_modules_are_allowed_for_rewards(client, module):
+    response = client.post("/api/v1/clusters", json={**CLUSTER, "reward_modules": ["ours.math", module]})
+    assert response.status_code == 422
+    assert [error["pointer"] for error in response.json()["errors"]] == ["/reward_modules/1"]
+
+
+def test_code_that_brings_an_interpreter_takes_no_other(client):
+    wrong = client.post("/api/v1/clusters", json={**CLUSTER, "code": CODE})
+    assert (wrong.status_code, "must be `python` with code runtime_env" in wrong.text) == (422, True)
+    client.post("/api/v1/clusters", json={**CLUSTER, "python": "python", "code": CODE})
+    path = "/api/v1/clusters/h100-east"
+    assert client.get(path).json()["code"] == CODE
+    wrong = client.patch(path, json={"python": "/usr/bin/python3"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/python")
+    changes = {"python": "/usr/bin/python3", "code": {"kind": "installed"}, "reward_modules": ["our_rewards.math"]}
+    changed = client.patch(path, json=changes)
+    assert (changed.status_code, {key: changed.json()[key] for key in changes}) == (200, changes)
+
+
+def test_a_cluster_that_does_not_answer_cannot_be_checked(client):
+    client.post("/api/v1/clusters", json=CLUSTER)
+    response = client.post("/api/v1/clusters/h100-east/checks")
+    assert (response.status_code, "no answer from" in response.json()["detail"]) == (503, True)
+    assert client.post("/api/v1/clusters/nowhere/checks").status_code == 404
+    assert client.get("/api/v1/clusters/h100-east/checks/check-1").status_code == 503
 
 
 def test_a_wrong_address_can_be_corrected(client, launch, ray, database):

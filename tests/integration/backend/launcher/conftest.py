@@ -21,6 +21,7 @@ class Cluster:
         self.problem, self.refusal, self.num_submits = None, None, 0
         self.is_answer_lost = False
         self.log_problem, self.num_asked = None, 0
+        self.machines = None
         self.on_submit = lambda: None
 
     def connect(self, target, wake):
@@ -50,6 +51,9 @@ class Cluster:
         self.stopped.append(submission_id)
         if submission_id in self.jobs:
             self.jobs[submission_id] = Job(JobState.STOPPED)
+
+    def nodes(self):
+        return self.machines
 
     def log_tail(self, submission_id, num_lines):
         if self.log_problem:

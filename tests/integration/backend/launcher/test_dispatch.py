@@ -7,7 +7,7 @@ import pytest
 from backend import queue
 from backend.launcher import service
 from backend.launcher.dispatch import dispatch
-from backend.launcher.jobs import Job, JobState, StartingError, UnreachableError
+from backend.launcher.jobs import Job, JobState, Node, StartingError, UnreachableError
 from backend.launcher.service import work_off
 from backend.runs import repository
 from contract.config import RunConfig
@@ -33,6 +33,18 @@ def test_a_launched_run_becomes_a_job_with_all_its_worker_needs(launch, control,
     )
     assert [(a["number"], a["submission_id"], a["outcome"]) for a in now["attempts"]] == [(1, submission_id, None)]
     assert control.work() == 0
+
+
+def test_the_clusters_code_and_reward_modules_go_with_every_job(launch, control, cluster):
+    code = {"kind": "runtime_env", "pip": ["torch==2.11.0"]}
+    control.sql(
+        "UPDATE cluster SET code = CAST(:code AS jsonb), reward_modules = ARRAY['ours', 'theirs.math']",
+        code=json.dumps(code),
+    )
+    submission_id = f"{launch()['id']}-1"
+    control.work()
+    assert cluster.submissions[submission_id].runtime_env == {"pip": ["torch==2.11.0"]}
+    assert cluster.assignment(submission_id).reward_modules == ["ours", "theirs.math"]
 
 
 def test_the_workers_token_reports_for_its_run_and_does_nothing_else(launch, control, cluster, make_client):
@@ -223,6 +235,38 @@ def test_a_refused_job_fails_the_run_with_the_reason(launch, control, cluster):
     assert (run["status"], run["status_reason"]) == ("failed", "Ray refuses the job: no such interpreter")
     assert run["attempts"][0]["outcome"] == "failed"
     assert control.sql("SELECT count(*) FROM outbox") == [(0,)]
+
+
+ON_GPUS = {"resources": {"num_nodes": 2, "gpus_per_node": 8}, "drafter": {"kind": "none"}}
+
+
+def test_a_run_that_can_never_fit_fails_before_it_is_handed_over(launch, control, cluster):
+    cluster.machines = [Node(4, 4)]
+    run_id = launch(config=ON_GPUS)["id"]
+    control.work()
+    run = control.run(run_id)
+    assert (run["status"], cluster.num_submits) == ("failed", 0)
+    assert "The run needs 2 nodes with 8 GPUs each, and cluster local has 1 node with 4 GPUs" in run["status_reason"]
+    assert control.sql("SELECT count(*) FROM api_token WHERE run_id IS NOT NULL") == [(0,)]
+
+
+def test_a_run_waits_for_gpus_that_others_use_and_says_so(launch, control, cluster):
+    cluster.machines = [Node(8, 8), Node(8, 0)]
+    run_id = launch(config=ON_GPUS)["id"]
+    control.work()
+    run = control.run(run_id)
+    assert (run["status"], cluster.num_submits) == ("dispatching", 0)
+    assert run["status_reason"].startswith("Waits for GPUs of cluster local: the run needs 2 nodes with 8 GPUs each")
+    cluster.machines = [Node(8, 8), Node(8, 8)]
+    control.all_due()
+    control.work()
+    assert list(cluster.jobs) == [f"{run_id}-1"]
+
+
+def test_what_nobody_knows_of_a_cluster_is_left_to_ray(launch, control, cluster):
+    run_id = launch(config=ON_GPUS)["id"]
+    control.work()
+    assert list(cluster.jobs) == [f"{run_id}-1"]
 
 
 def test_who_has_lost_the_lease_changes_nothing(launch, control, cluster, database, settings):

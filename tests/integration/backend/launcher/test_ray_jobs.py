@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from backend.launcher import ray_jobs
-from backend.launcher.jobs import JobState, RefusedError, SilentError, Submission, UnreachableError
+from backend.launcher.jobs import JobState, Node, RefusedError, SilentError, Submission, UnreachableError
 from backend.launcher.ray_jobs import RayJobServer
 
 TRACEBACK = "Traceback (most recent call last):\n  File ...\nTypeError: no such field"
@@ -149,6 +149,36 @@ def test_resources(server, answers):
     status = {"data": {"clusterStatus": {"loadMetricsReport": {"usage": usage}}}}
     answers.by_path["GET", "/api/cluster_status"] = (200, json.dumps(status).encode())
     assert server.resources() == {"CPU": (1, 8), "accelerator_type:H200": (0, 1)}
+
+
+def _status(types, usage_by_node):
+    report = {"loadMetricsReport": {"usage": {}, "usageByNode": usage_by_node}}
+    report["autoscalerReport"] = {"nodeTypeMapping": types}
+    return 200, json.dumps({"data": {"clusterStatus": report}}).encode()
+
+
+def test_nodes(server, answers):
+    """As Ray 2.60 tells them of machines that were started by hand."""
+    usage = {"a1": {"CPU": [1, 8], "GPU": [1.5, 8]}, "b2": {"CPU": [0, 64]}}
+    answers.by_path["GET", "/api/cluster_status"] = _status({"a1": "node_a1", "b2": "node_b2"}, usage)
+    assert server.nodes() == [Node(8, 6.5), Node(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("types", "usage"),
+    [
+        ({"a1": "ray.worker.gpu"}, {"a1": {"GPU": [0, 8]}}),  # more may come
+        ({}, {}),
+        (None, None),
+        ({"a1": "node_a1"}, {"a1": {"GPU": 8}}),
+    ],
+)
+def test_nodes_that_are_not_all_known_are_unknown(server, answers, types, usage):
+    answers.by_path["GET", "/api/cluster_status"] = _status(types, usage)
+    assert server.nodes() is None
+    answers.by_path["GET", "/api/cluster_status"] = (200, b'{"data": {"clusterStatus": null}}')
+    assert server.nodes() is None
+    assert server.resources() == {}
 
 
 @pytest.mark.parametrize("address", ["http://host:abc", "http://[::1", "http://\u202e.com"])
