@@ -36,13 +36,14 @@ def load_ranks(folder: Path, optimizer: PolicyOptimizer, reference: nn.Module | 
 
 
 def _sharded(optimizer: PolicyOptimizer, reference: nn.Module | None, *, is_loading: bool) -> dict[str, Any]:
-    policy = optimizer.model.module.sharded_state_dict(metadata=_METADATA)
+    metadata = dict(_METADATA)  # a copy, for Megatron-core puts this layout's groups into it
+    policy = optimizer.model.module.sharded_state_dict(metadata=metadata)
     state = {
         "policy": policy,
-        "optimizer": optimizer.inner.sharded_state_dict(policy, is_loading=is_loading, metadata=_METADATA),
+        "optimizer": optimizer.inner.sharded_state_dict(policy, is_loading=is_loading, metadata=metadata),
     }
     if reference is not None:
-        state["reference"] = reference.sharded_state_dict(metadata=_METADATA)
+        state["reference"] = reference.sharded_state_dict(metadata=metadata)
         add_prefix_for_sharding(state["reference"], "reference.")
     return state
 

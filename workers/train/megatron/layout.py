@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import torch.distributed as dist
-from megatron.core import parallel_state
+from megatron.core import parallel_state, tensor_parallel
 
 from contract.config.trainer import MegatronTrainer
 from workers.train.megatron import processors
@@ -40,6 +40,8 @@ class RankLayout:
             expert_tensor_parallel_size=1,
             distributed_timeout_minutes=max(1, int(timeout.total_seconds() // 60)),
         )
+        if processors.has_gpu():  # the random states that layers ask for, though nothing here draws from them
+            tensor_parallel.model_parallel_cuda_manual_seed(0)
         self.hosts = dist.new_group(backend="gloo", timeout=timeout)
         """All ranks, for what lies in the hosts' memory."""
         self.tensor_group = parallel_state.get_tensor_model_parallel_group()

@@ -96,8 +96,8 @@ def transformer_config(shape: PolicyShape, trainer: MegatronTrainer) -> Transfor
         bias_activation_fusion=False,
         bias_dropout_fusion=False,
         masked_softmax_fusion=False,
-        persist_layer_norm=is_fused,
-        apply_rope_fusion=is_fused,
+        # The fused rotation of packed sequences leaves out the factor by which YaRN scales cos and sin.
+        apply_rope_fusion=is_fused and shape.yarn is None,
         **_recompute(trainer, dense.num_hidden_layers),
         **_mixture(shape, is_fused),
     )
