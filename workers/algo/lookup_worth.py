@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 _MEMORY = 0.95
 """A round's weight after the next one."""
-_WAKING_WORTH, _STAYING_WORTH = 1.03, 1.02
+_WAKING_WORTH, _STAYING_WORTH = 1.05, 1.04
 """After a trial, and to go on, so that noise does not switch to and fro; a gain of less is not sure to be one."""
 _LARGEST_LOOKUP = 3.0
 """In medians."""
