@@ -73,7 +73,9 @@ def _hub_rows(source: HubSource, field: str) -> Iterator[Row]:
     try:
         rows = datasets.load_dataset(source.name, source.subset, split=source.split, revision=source.revision)
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:  # the hub's own are among the two
-        raise ValueError(
+        # Another attempt may reach the hub.
+        kind = ConnectionError if isinstance(error, ConnectionError) else ValueError
+        raise kind(
             f"{field}.name = {source.name} with subset {source.subset}, split {source.split} and revision "
             f"{source.revision} cannot be loaded: {error}. Check the name, and that this machine reaches the hub; else "
             "download it and give its folder as name"

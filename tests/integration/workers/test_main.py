@@ -18,7 +18,12 @@ from contract.config import RunConfig
 from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 from contract.telemetry.stages import Stage
 from workers import main
+from workers.data.open_task import open_task
+from workers.data.tokenizer import character_tokenizer
+from workers.model.hf_checkpoint import save_policy
+from workers.model.qwen3 import Qwen3Policy
 from workers.stopping import StopWatch
+from workers.train.warm_up import model_config
 
 ROOT = Path(__file__).parents[3]
 WHOLE = yaml.safe_load((ROOT / "examples" / "smoke.yaml").read_text())["config"]
@@ -74,11 +79,11 @@ class _Worker:
     def __init__(self, server, folder, cache_dir, config, environment):
         self._server, self._storage, self._cache_dir = server, folder / "storage", cache_dir
         self._folder, self._environment = folder, environment
-        self._config = RunConfig.model_validate(config)
+        self.config = RunConfig.model_validate(config)
         self._run_id = uuid.uuid4()
         self._processes = []
 
-    def start(self, attempt=1, **changes):
+    def start(self, attempt=1, variables=None, **changes):
         self._server.current_attempt = max(attempt, self._server.current_attempt)
         assignment = WorkerAssignment(
             run_id=self._run_id,
@@ -88,10 +93,10 @@ class _Worker:
             token=self._server.token,
             storage_dir=str(self._storage),
             cache_dir=str(self._cache_dir),
-            config_json=self._config.model_dump_json(),
-            config_sha256=self._config.sha256(),
+            config_json=self.config.model_dump_json(),
+            config_sha256=self.config.sha256(),
         ).model_copy(update=changes)
-        return self.run({ASSIGNMENT_VARIABLE: assignment.model_dump_json()})
+        return self.run({ASSIGNMENT_VARIABLE: assignment.model_dump_json(), **(variables or {})})
 
     def run(self, variables):
         """Errors go to a file and not to a pipe, which Ray's processes would keep open."""
@@ -378,6 +383,72 @@ def test_a_configuration_of_another_version_is_refused(make_attempt, ingest_serv
     finished = ingest_server.bodies("finished")[0]
     assert (finished.outcome, finished.is_retryable) == ("failed", False)
     assert "install the same version" in finished.error
+
+
+REWARD = """
+def reward(prompt, response, answer):
+    if prompt[0] in "12":
+        raise ValueError(f"nothing to say about {prompt}")
+    return len(set(response)) / answer["most"]
+"""
+
+
+def _on_dataset(folder, **task):
+    """The changes by which a run has rows of a file and an untrained policy in a folder."""
+    tokenizer = character_tokenizer()
+    policy = Qwen3Policy(model_config(RunConfig.model_validate(SMOKE).policy, tokenizer))
+    policy.initialize(0)
+    save_policy(policy, folder / "policy")
+    tokenizer.save(folder / "policy")
+    (folder / "policy" / "chat_template.jinja").write_text("{{ messages[0].content }}=")
+    rows = [{"question": f"{number}+1", "limits": {"most": 50}} for number in range(10, 50)]
+    (folder / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    source = {"kind": "jsonl", "path": str(folder / "rows.jsonl"), "answer_field": "limits"}
+    given = {"kind": "dataset", "train": source, "overlong": {"kind": "scored"}} | task
+    return {"task": given, "policy": {"kind": "checkpoint", "path": str(folder / "policy")}}
+
+
+def test_a_dataset_with_a_reward_of_the_users_is_trained_on(make_worker, ingest_server, tmp_path):
+    (tmp_path / "my_rewards.py").write_text(REWARD)
+    reward = {"kind": "python", "function": "my_rewards:reward", "num_processes": 2}
+    short = {
+        "grpo": SMOKE["grpo"] | {"num_steps": 1},
+        "drafter": SMOKE["drafter"] | {"pretraining": {"num_rollouts": 8, "num_steps": 1, "batch_size": 4}},
+    }
+    worker = make_worker(**_on_dataset(tmp_path, reward=reward), **short)
+    variables = {"PYTHONPATH": str(tmp_path)}
+    assert worker.end(worker.start(variables=variables, reward_modules=["my_rewards"])) == 0, worker.errors()
+    values = {name: value for (name, _), value in _values(ingest_server, 1).items()}
+    drawn = open_task(worker.config).split("train").problems(0, 4)
+    assert values["reward/num_failures_raised"] == 4 * sum(problem.prompt[0] in "12" for problem in drawn) > 0
+    assert values["reward/num_failures"] == values["reward/num_failures_raised"]
+    assert (values["data/num_train_prompts"], values["data/num_validation_prompts"]) == (38, 2)
+    assert 0 < values["reward/train_mean"] < 1
+    assert values["policy/grad_norm"] > 0
+    assert values["mismatch/token_mult_prob_error_ratio"] < 1.05
+    assert "draft_pretraining/held_out_acceptance_length_tokens" in values
+    assert any("got no score and count as 0 (raised)" in body.message for body in ingest_server.bodies("log"))
+
+
+@pytest.mark.parametrize(
+    ("reward", "source", "said"),
+    [
+        ({"kind": "exact"}, {"answer_field": "solution"}, "none of 40 rows can be used: 40 have no answer"),
+        ({"kind": "python", "function": "my_rewards:reward"}, {}, "reward functions of these modules: none"),
+    ],
+)
+def test_what_is_wrong_with_data_or_reward_is_told_before_anything_is_taken(
+    make_attempt, ingest_server, monkeypatch, tmp_path, reward, source, said
+):
+    monkeypatch.setattr(main, "connect", lambda _: pytest.fail("the cluster was asked for something"))
+    changes = _on_dataset(tmp_path, reward=reward)
+    changes["task"]["train"] |= source
+    config = RunConfig.model_validate(SMOKE | changes)
+    attempt = make_attempt(1, config_json=config.model_dump_json(), config_sha256=config.sha256())
+    assert attempt.run() == main.EXIT_FAILED
+    finished = ingest_server.bodies("finished")[0]
+    assert (finished.outcome, finished.is_retryable) == ("failed", False)
+    assert said in finished.error
 
 
 def test_a_policy_that_is_not_there_is_named(make_worker, ingest_server, tmp_path):
