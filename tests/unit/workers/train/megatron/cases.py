@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from contract.config.drafter import OnlineDraftTraining
+from contract.config import RunConfig
+from contract.config.drafter import Eagle3Drafter, OnlineDraftTraining
+from contract.config.policy import CheckpointPolicy
 from contract.config.trainer import AdamWOptimizer, MegatronTrainer
 from workers.model.draft_checkpoint import save_draft
 from workers.model.eagle3 import Eagle3Head, EagleConfig
@@ -86,6 +88,15 @@ def trainer_config(**changes):
         "optimizer": AdamWOptimizer(learning_rate=0.003, weight_decay=0.1),
     }
     return MegatronTrainer(**(defaults | changes))
+
+
+def run_config(root: Path, **trainer) -> RunConfig:
+    """What the case `dense` is, as a run is configured."""
+    return RunConfig(
+        policy=CheckpointPolicy(path=str(root / "dense")),
+        drafter=Eagle3Drafter(online=ONLINE),
+        trainer=trainer_config(**trainer),
+    )
 
 
 def make_folders(root: Path) -> None:

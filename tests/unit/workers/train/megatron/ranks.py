@@ -15,7 +15,7 @@ TIMEOUT = timedelta(seconds=60)
 
 
 def main(root: Path, chosen: list[str]) -> int:
-    """Exit code: that of the first rank that failed."""
+    """Exit code: 0 where no rank failed."""
     groups = {size: [c for c in members if not chosen or c.name in chosen] for size, members in cases.GROUPS.items()}
     children = {}
     for size, members in groups.items():
@@ -23,15 +23,40 @@ def main(root: Path, chosen: list[str]) -> int:
             if (child := os.fork()) == 0:
                 os._exit(run_rank(root, members, rank, size))
             children[child] = f"rank {rank} of {size}"
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    return next((code for code in codes if code), 0)
+    if not chosen:
+        if (child := os.fork()) == 0:
+            os._exit(run_configured(root))
+        children[child] = "the configured rank"
+    codes = {name: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child, name in children.items()}
+    print("failed:", [name for name, code in codes.items() if code])
+    return max(abs(code) for code in codes.values())
+
+
+def write_log(root: Path, name: str) -> None:
+    """What this process prints from now on."""
+    log = (root / f"rank-{name}.log").open("w", buffering=1)
+    os.dup2(log.fileno(), 1)
+    os.dup2(log.fileno(), 2)
+
+
+def run_configured(root: Path) -> int:
+    """One rank made as a run's actors make it."""
+    write_log(root, "configured")
+    try:
+        place = RankProcess(0, 1, f"file://{root}/meet-configured", timeout=TIMEOUT)
+        config = cases.run_config(root)
+        trainer = make_rank(config.model_dump_json(), place, str(root / "dense"), str(root / "eagle3"))
+        batch = cases.make_batch()
+        torch.save({"steps": [take_step(trainer, batch) for _ in range(3)]}, root / "configured.pt")
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def run_rank(root: Path, members: list, rank: int, size: int) -> int:
-    """All cases of a group on one rank; what it prints goes into a log of its own."""
-    log = (root / f"rank-{size}-{rank}.log").open("w", buffering=1)
-    os.dup2(log.fileno(), 1)
-    os.dup2(log.fileno(), 2)
+    """All cases of a group on one rank."""
+    write_log(root, f"{size}-{rank}")
     try:
         layout.join(rank, size, f"file://{root}/meet-{size}", TIMEOUT)
         for case in members:
@@ -170,6 +195,7 @@ if __name__ == "__main__":
     from tests.unit.workers.train.megatron import cases
     from workers.train.megatron import layout, totals
     from workers.train.megatron.micro_batches import arrange
+    from workers.train.megatron.process import RankProcess, make_rank
     from workers.train.megatron.scores import ResponseScores, gather_columns
     from workers.train.megatron.trainer import MegatronPolicyTrainer
 

@@ -4,8 +4,9 @@ import json
 import pytest
 
 from contract.config.trainer import MuonOptimizer
-from tests.unit.workers.train.megatron.cases import POLICIES, trainer_config
+from tests.unit.workers.train.megatron.cases import POLICIES, run_config, trainer_config
 from workers.train.megatron.checks import LayoutError, check, check_layout
+from workers.train.megatron.process import RankProcess, make_rank
 from workers.train.megatron.shape import PolicyShape
 
 
@@ -63,5 +64,9 @@ def test_everything_is_checked_by_folder(folder):
 
 @pytest.mark.skipif(importlib.util.find_spec("emerging_optimizers") is not None, reason="the package is here")
 def test_muon_without_its_package_is_refused_with_the_mend(folder):
+    trainer = {"optimizer": MuonOptimizer(), "distributed_optimizer": False}
+    place = RankProcess(0, 1, "file:///nowhere")
+    with pytest.raises(LayoutError, match=r"emerging_optimizers"):
+        make_rank(run_config(folder, **trainer).model_dump_json(), place, str(folder), None)
     with pytest.raises(LayoutError, match=r"optimizer.kind = 'muon': needs the package emerging_optimizers .* adamw"):
-        check(trainer_config(optimizer=MuonOptimizer(), distributed_optimizer=False), folder)
+        check(trainer_config(**trainer), folder)

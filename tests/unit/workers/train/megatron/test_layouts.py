@@ -137,6 +137,10 @@ def test_every_layout_takes_the_steps_of_one_rank(result, case):
     assert_alike(result(case.name)["steps"], result(case.alone)["steps"])
 
 
+def test_a_rank_made_of_a_run_s_configuration_is_that_one(result):
+    assert_alike(result("configured")["steps"], result("dense")["steps"])
+
+
 @pytest.mark.parametrize("case", STEPPING, ids=lambda case: case.name)
 def test_weights_go_in_and_out_unchanged(root, result, case):
     """Bit by bit, and in one order whatever the layout."""
