@@ -16,6 +16,7 @@ import sys
 
 _NOBODY = 65_534
 _CLONE_NEWUSER, _CLONE_NEWIPC, _CLONE_NEWNET, _CLONE_THREAD = 0x1000_0000, 0x0800_0000, 0x4000_0000, 0x1_0000
+_NO_NETWORK = _CLONE_NEWIPC | _CLONE_NEWNET
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _PR_SET_SECCOMP, _SECCOMP_FILTER = 22, 2
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -79,12 +80,13 @@ def confine(told: dict) -> dict:
     """Returns what of {"user", "memory", "network", "processes", "files"} could be limited or taken away."""
     is_linux = sys.platform == "linux"
     libc = ctypes.CDLL(None, use_errno=True)
+    is_alone = is_linux and libc.unshare(_NO_NETWORK) == 0  # which root may, also without user namespaces
     is_other_user = _become_nobody(told["work"])
     if is_linux:
         libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)  # after the user changed, which clears it
     if os.getppid() != told["parent"]:
         os._exit(1)
-    has_no_network = is_linux and libc.unshare(_CLONE_NEWUSER | _CLONE_NEWIPC | _CLONE_NEWNET) == 0
+    has_no_network = is_alone or (is_linux and libc.unshare(_CLONE_NEWUSER | _NO_NETWORK) == 0)
     has_limits = [_limit(getattr(resource, name), value) for name, value in told["limits"].items()]
     if is_linux:
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

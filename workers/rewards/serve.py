@@ -37,6 +37,10 @@ def main() -> None:
     requests, answers = _take_over_pipes()
     try:
         score, warning = _scorer(reward)
+    except ModuleNotFoundError as error:  # a user's module that is missing is told of as ValueError
+        needed = f"task.reward of kind {reward.kind} needs the package {error.name}: install foredeck[data] there"
+        _answer(answers, {"failure": "raised", "message": needed})
+        return
     except Exception as error:
         _answer(answers, {"failure": "raised", "message": str(error)})
         return

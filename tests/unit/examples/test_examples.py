@@ -7,6 +7,9 @@ import yaml
 
 from contract.config import RunConfig
 from contract.sizing.memory import estimate_memory
+from workers.data.layout import answer_of, messages_of, value_at
+from workers.data.rows import read_rows
+from workers.rewards.math_answer import math_reward
 
 FILES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 DOCUMENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
@@ -41,3 +44,15 @@ def test_there_is_an_example_of_every_size():
     gpus = {RunConfig.model_validate(DOCUMENTS[name]["config"]).resources.gpus_per_node for name in ON_GPUS}
     assert gpus >= {1, 4, 8}
     assert len(ON_GPUS) >= 5
+
+
+def test_the_shipped_data_is_what_its_example_reads_and_its_answers_are_judged():
+    source = RunConfig.model_validate(DOCUMENTS["own-data"]["config"]).task.train
+    file = Path(__file__).parents[3] / "examples" / "data" / Path(source.path).name
+    rows = list(read_rows(source.model_copy(update={"path": str(file)}), "task.train"))
+    prompts = [messages_of(value_at(row.values, source.prompt_field)) for row in rows]
+    answers = [answer_of(value_at(row.values, source.answer_field), source.answer_mark) for row in rows]
+    assert len({prompt[0]["content"] for prompt in prompts if prompt}) == len(rows) == 64
+    for answer, other in zip(answers, [*answers[1:], "-1"], strict=True):
+        assert math_reward(f"so \\boxed{{{answer}}}", answer) == 1
+        assert math_reward(f"so \\boxed{{{other}+100}}", answer) == 0
