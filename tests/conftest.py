@@ -39,7 +39,12 @@ TEMPLATE = "foredeck_template"
 # Tests need no durability, only its rules.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
 ORDER = ("unit", "integration", "e2e", "gpu")
-USERS_OF_THE_INSTALLATION = ("tests/integration/cli/", "tests/integration/faults/", "tests/e2e/")
+USERS_OF_THE_INSTALLATION = (
+    "tests/integration/cli/",
+    "tests/integration/combinations/",
+    "tests/integration/faults/",
+    "tests/e2e/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

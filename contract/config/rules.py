@@ -243,7 +243,31 @@ def broken_rules(config: "RunConfig", doubtful: Collection[Location] = ()) -> It
         if None not in values and not rule.holds(*values):
             yield BrokenRule(paths[0], values[0], rule.mend(*values[1:]))
     if not doubtful:
+        yield from _uneven(config)
         yield from _too_large(config)
+
+
+def _uneven(config: "RunConfig") -> Iterator[BrokenRule]:
+    """Parallel sizes that do not divide a named model's; those of a model from scratch are rules of fields."""
+    from contract.config.policy import CheckpointPolicy  # noqa: PLC0415
+    from contract.sizing.architecture import architecture_of  # noqa: PLC0415  it reads parts of a configuration
+
+    shape = architecture_of(config.policy)
+    if shape is None or not isinstance(config.policy, CheckpointPolicy):
+        return
+    heads = {"query heads": shape.num_attention_heads, "key and value heads": shape.num_key_value_heads}
+    for part, field, sizes in (
+        ("trainer", "tensor_parallel_size", heads),
+        ("trainer", "pipeline_parallel_size", {"layers": shape.num_layers}),
+        ("trainer", "expert_parallel_size", {"experts": shape.num_experts or 1}),
+        ("rollout", "tensor_parallel_size", {"query heads": shape.num_attention_heads}),
+    ):
+        value = _value(config, (part, field))
+        for what, size in sizes.items():
+            if value is not None and size % value:
+                model = config.policy.model
+                mend = f"must divide the {size} {what} of {model}" if size > 1 else f"must be 1: {model} has no {what}"
+                yield BrokenRule((part, field), value, mend)
 
 
 def _too_large(config: "RunConfig") -> Iterator[BrokenRule]:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ValidationError
 from contract.config import RunConfig
 from contract.config.base import ConfigModel
 
-
 DATASET: dict[str, Any] = {"kind": "dataset", "train": {"kind": "jsonl", "path": "/data/a.jsonl"}}
 ON_DATASET: dict[str, Any] = {"policy": {"kind": "checkpoint", "path": "/models/a"}, "task": DATASET}
 
@@ -42,6 +41,37 @@ def test_a_misspelt_key_is_refused_at_its_place() -> None:
 )
 def test_an_unknown_key_is_told_the_key_that_it_resembles(given: dict[str, object], mend: str) -> None:
     assert mend in " ".join(_errors(given).values())
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "sizes", "field", "mend"),
+    [
+        (
+            "Qwen3-8B",
+            "trainer",
+            {"num_processes": 8, "pipeline_parallel_size": 8},
+            "pipeline_parallel_size",
+            "36 layers",
+        ),
+        ("Qwen3-8B", "trainer", {"num_processes": 2, "expert_parallel_size": 2}, "expert_parallel_size", "no experts"),
+        (
+            "Qwen3-235B-A22B",
+            "trainer",
+            {"num_processes": 8, "tensor_parallel_size": 8},
+            "tensor_parallel_size",
+            "4 key",
+        ),
+        ("Qwen3-8B", "rollout", {"tensor_parallel_size": 3}, "tensor_parallel_size", "32 query heads"),
+    ],
+)
+def test_parallel_sizes_divide_those_of_a_named_model(
+    model: str, part: str, sizes: dict[str, int], field: str, mend: str
+) -> None:
+    policy = {"kind": "checkpoint", "path": "/m", "model": model}
+    kind = "megatron" if part == "trainer" else "vllm"
+    errors = _errors({"policy": policy, part: {"kind": kind, **sizes}, "drafter": {"kind": "none"}})
+    assert list(errors) == [f"{part}.{field}"]
+    assert mend in errors[f"{part}.{field}"]
 
 
 def test_a_part_without_its_kind_is_of_the_default_kind() -> None:
