@@ -28,7 +28,7 @@ from benchmarks.baseline_engines import (
     VllmEngine,
 )
 from contract.config.task import ArithmeticTask
-from workers.data.arithmetic import ArithmeticProblems, Problem
+from workers.data.arithmetic import ArithmeticProblems, WorkedProblem
 from workers.data.tokenizer import Tokenizer, load_tokenizer
 from workers.probe import Slice, speedup_of
 from workers.rewards.arithmetic import arithmetic_reward
@@ -151,7 +151,7 @@ def fastest_way(name: str, ways: Ways, prompts: list[list[int]], max_new_tokens:
     return best[1:] if best else None
 
 
-def add(measured: Measured, generated: Generated, problems: list[Problem], tokenizer: Tokenizer) -> None:
+def add(measured: Measured, generated: Generated, problems: list[WorkedProblem], tokenizer: Tokenizer) -> None:
     measured.turns.append(slice_of(generated))
     measured.cpu_s += generated.cpu_s
     measured.num_responses += len(generated.responses)

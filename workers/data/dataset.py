@@ -31,7 +31,8 @@ class DatasetData:
         assert isinstance(task, DatasetTask)
         assert isinstance(policy, CheckpointPolicy)
         folder = Path(policy.path)
-        reader = SourceReader(prompt_renderer(task, folder), load_tokenizer(folder), task.max_prompt_tokens)
+        tokenizer = load_tokenizer(folder)
+        reader = SourceReader(prompt_renderer(task, folder), tokenizer, task.max_prompt_tokens)
         self._train, self._validation = _problems(task, reader)
         _check_room(reader.longest_tokens, config.rollout.max_new_tokens, _num_positions(folder))
         self._seed, self._left_out = config.seed, reader.left_out

@@ -70,6 +70,7 @@ def _parquet_rows(source: ParquetSource, field: str) -> Iterator[Row]:
 
 def _hub_rows(source: HubSource, field: str) -> Iterator[Row]:
     datasets = _library("datasets", field)
+    datasets.disable_progress_bars()  # they are for terminals, and this is a job's log
     try:
         rows = datasets.load_dataset(source.name, source.subset, split=source.split, revision=source.revision)
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:  # the hub's own are among the two

@@ -181,6 +181,13 @@ def test_data_of_no_use_is_an_error_with_field_value_and_mend(opened, rows, give
         opened(rows, **given)
 
 
+def test_a_policy_that_is_not_there_is_named(opened, tmp_path):
+    with pytest.raises(
+        ValueError, match="no tokenizer.json in .*nowhere: give the folder of a Hugging Face checkpoint"
+    ):
+        opened(sums(4), policy=tmp_path / "nowhere", chat_template="policy")
+
+
 def test_positions_that_yarn_stretches_count(opened, policy_folder):
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
     for key in ("rope_scaling", "rope_parameters"):
