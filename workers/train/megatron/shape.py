@@ -72,6 +72,8 @@ class PolicyShape:
         """Read a parsed config.json, as transformers 4 or 5 writes it. Raises ModelConfigError."""
         if (kind := document.get("model_type")) not in _MODEL_TYPES:
             raise ModelConfigError(f"model_type = {kind!r}: must be one of {', '.join(_MODEL_TYPES)}")
+        if "num_local_experts" in document:  # the name that transformers 5 writes
+            document = {"num_experts": document["num_local_experts"], **document}
         yarn, plain = _yarn(document)
         dense = ModelConfig.from_hf_json({**plain, "model_type": "qwen3"})
         return cls(dense, _mixture(document) if kind == "qwen3_moe" else None, yarn, dict(document))

@@ -46,6 +46,12 @@ def test_a_published_mixture_is_read():
     assert shape.yarn is None
 
 
+def test_a_mixture_is_read_as_transformers_5_writes_it():
+    document = {**QWEN3_30B_A3B, "num_local_experts": QWEN3_30B_A3B["num_experts"]}
+    del document["num_experts"]
+    assert PolicyShape.from_hf_json(document).mixture == PolicyShape.from_hf_json(QWEN3_30B_A3B).mixture
+
+
 def test_a_dense_policy_has_neither_experts_nor_stretch():
     shape = PolicyShape.from_hf_json(DENSE)
     assert (shape.mixture, shape.yarn) == (None, None)
