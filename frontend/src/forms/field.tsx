@@ -37,12 +37,15 @@ export function fieldId(path: string[]): string {
 }
 
 /** The default in words. */
-function shown({ type, defaultValue }: LeafNode): string {
-  if (defaultValue === null || defaultValue === undefined) return "none";
+function shown({ type, key, defaultValue }: LeafNode): string {
+  if (defaultValue === null || defaultValue === undefined) return UNSET;
   if (typeof defaultValue === "boolean") return defaultValue ? "on" : "off";
   if (typeof defaultValue === "number") return groupedText(defaultValue);
-  return type === "choice" ? kindLabelOf(String(defaultValue)) : String(defaultValue);
+  return type === "choice" ? kindLabelOf(String(defaultValue), key) : String(defaultValue);
 }
+
+/** What stands for a value that may be left out and has no default. */
+const UNSET = "not set";
 
 interface FieldRowProps {
   id: string;
@@ -76,7 +79,7 @@ export function FieldRow({ id, label, path, help, messages, reset, resetTo, chil
         )}
       </div>
       <p className="field-help" id={`${id}-help`}>
-        {help}
+        {withCode(help)}
       </p>
       <div className="field-problems" id={`${id}-problems`} aria-live="polite">
         {messages.map((message) => (
@@ -87,7 +90,13 @@ export function FieldRow({ id, label, path, help, messages, reset, resetTo, chil
   );
 }
 
-function sentence(message: string): string {
+/** What stands between backticks as code. */
+function withCode(text: string): ReactNode {
+  return text.split("`").map((part, index) => (index % 2 ? <code key={part}>{part}</code> : part));
+}
+
+/** With a capital and a stop. */
+export function sentence(message: string): string {
   const text = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
@@ -118,34 +127,41 @@ function Control({ node, value, id, isInvalid, onChange }: ControlProps) {
       <select
         className="input"
         {...common}
-        value={String(value ?? node.defaultValue)}
+        value={String(value ?? node.defaultValue ?? "")}
         onChange={(e) => choose(e.target.value)}
       >
+        {node.isNullable && <option value="">{UNSET}</option>}
         {node.choices.map((choice) => (
           <option key={choice} value={choice}>
-            {kindLabelOf(String(choice))}
+            {kindLabelOf(String(choice), node.key)}
           </option>
         ))}
       </select>
     );
   }
   if (node.type === "text") {
-    const placeholder = numberText(node.defaultValue) || (node.example && `e.g. ${node.example}`) || "none";
-    const set = (text: string) => onChange(text === "" ? undefined : text);
-    return (
-      <input
-        className="input wide"
-        {...common}
-        value={numberText(value)}
-        placeholder={placeholder}
-        spellCheck={false}
-        autoCapitalize="off"
-        onChange={(event) => set(event.target.value)}
-      />
+    const text = {
+      ...common,
+      className: "input wide",
+      value: numberText(value),
+      placeholder: numberText(node.defaultValue) || (node.example && `e.g. ${node.example}`) || UNSET,
+      spellCheck: false,
+      autoCapitalize: "off",
+    };
+    const set = (typed: string) => onChange(typed === "" ? undefined : typed);
+    return node.isLong ? (
+      <textarea {...text} rows={3} onChange={(event) => set(event.target.value)} />
+    ) : (
+      <input {...text} onChange={(event) => set(event.target.value)} />
     );
   }
   return (
-    <NumberInput {...common} value={value} placeholder={numberText(node.defaultValue)} onChange={onChange} />
+    <NumberInput
+      {...common}
+      value={value}
+      placeholder={numberText(node.defaultValue) || UNSET}
+      onChange={onChange}
+    />
   );
 }
 

@@ -1,9 +1,17 @@
-import { useEffect, useRef } from "react";
-import { Field, FieldRow, fieldId } from "./field.tsx";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Field, FieldRow, fieldId, sentence } from "./field.tsx";
 import { type Problems, pointerOf } from "./problems.ts";
 import type { Node, ObjectNode, UnionNode } from "./schema.ts";
 import { type FormState, getAt, kindOf, setAt, switchKind } from "./values.ts";
-import { groupTitleOf, isEssential, isPartOfJob, kindLabelOf, labelOf } from "./words.ts";
+import {
+  byImportance,
+  groupTitleOf,
+  isEssential,
+  isInFront,
+  isPartOfJob,
+  kindLabelOf,
+  labelOf,
+} from "./words.ts";
 
 interface FormProps {
   state: FormState;
@@ -11,12 +19,21 @@ interface FormProps {
   onChange: (state: FormState) => void;
 }
 
-/** The run configuration as a form: one group per part, straight from its schema. */
-export function SchemaForm({ root, ...form }: FormProps & { root: ObjectNode }) {
-  const groups = root.fields.filter((field) => isPart(field));
+interface SchemaFormProps extends FormProps {
+  root: ObjectNode;
+  /** What else stands at the end of a part's group, by the part. */
+  asides?: Record<string, ReactNode>;
+}
+
+/** The run configuration as a form, straight from its schema: the parts in front as groups, the others a line each. */
+export function SchemaForm({ root, asides = {}, ...form }: SchemaFormProps) {
   const others = root.fields.filter((field) => !isPart(field));
   const job = getAt(form.state.values, ["job"]);
-  const shown = groups.filter((node) => isPartOfJob(job, node.key) || hasProblem(node, form.problems));
+  const shown = root.fields
+    .filter((node) => isPart(node))
+    .filter((node) => isPartOfJob(job, node.key) || hasProblem(node, form.problems))
+    .sort(byImportance);
+  const folded = shown.filter(({ key }) => !isInFront(key));
   return (
     <>
       {others.length > 0 && (
@@ -26,7 +43,20 @@ export function SchemaForm({ root, ...form }: FormProps & { root: ObjectNode }) 
           <Fields fields={others} {...form} />
         </fieldset>
       )}
-      {shown.map((node) => isPart(node) && <Group key={node.key} node={node} {...form} />)}
+      {shown
+        .filter(({ key }) => isInFront(key))
+        .map((node) => (
+          <Group key={node.key} node={node} {...form}>
+            {asides[node.key]}
+          </Group>
+        ))}
+      {folded.length > 0 && (
+        <div className="card folds">
+          {folded.map((node) => (
+            <FoldedGroup key={node.key} node={node} {...form} />
+          ))}
+        </div>
+      )}
     </>
   );
 }
@@ -37,42 +67,111 @@ function isPart(node: Node): node is Part {
   return node.type === "object" || node.type === "union";
 }
 
-function Group({ node, ...form }: FormProps & { node: Part }) {
-  const messages = node.type === "object" ? (form.problems[pointerOf(node.path)] ?? []) : [];
+function Group({ node, children, ...form }: FormProps & { node: Part; children: ReactNode }) {
   return (
     <fieldset className="card group">
       <legend>{groupTitleOf(node.key)}</legend>
       <p className="muted group-help">{node.help}</p>
-      {messages.map((message) => (
-        <p key={message} className="field-problems">
-          {message}
-        </p>
-      ))}
       <Body node={node} {...form} />
+      {children}
+    </fieldset>
+  );
+}
+
+/** A part that few launches touch: its title and purpose, and its fields once it is unfolded. */
+function FoldedGroup({ node, ...form }: FormProps & { node: Part }) {
+  const fields = fieldsOf(node, form.state);
+  const title = groupTitleOf(node.key);
+  return (
+    <fieldset className="folded-group">
+      <legend className="visually-hidden">{title}</legend>
+      <Fold
+        className="fold"
+        fields={fields}
+        hasOwnProblem={hasProblem(node, form.problems)}
+        title={
+          <>
+            <strong>{title}</strong> <span className="muted">{node.help}</span>
+          </>
+        }
+        {...form}
+      >
+        <Whole node={node} {...form} />
+      </Fold>
     </fieldset>
   );
 }
 
 /** The fields of a part, those that few launches touch folded. */
 function Body({ node, ...form }: FormProps & { node: Part }) {
-  const fields = node.type === "union" ? fieldsOfKind(node, form.state) : node.fields;
-  const advanced = fields.filter((field) => !isEssential(field.path));
+  const fields = fieldsOf(node, form.state);
+  const advanced = fields.filter((field) => !isInSight(field));
   return (
     <>
-      {node.type === "union" && <KindChoice node={node} {...form} />}
-      <Fields fields={fields.filter((field) => isEssential(field.path))} {...form} />
-      {advanced.length > 0 && <Advanced fields={advanced} {...form} />}
+      <Start node={node} {...form} />
+      {fields.filter(isInSight).map((field) =>
+        isPart(field) ? (
+          <Subgroup key={field.key} node={field}>
+            <Body node={field} {...form} />
+          </Subgroup>
+        ) : (
+          <Leaf key={field.key} node={field} {...form} />
+        ),
+      )}
+      {advanced.length > 0 && (
+        <Fold className="advanced" title="Advanced" fields={advanced} {...form}>
+          <Fields fields={advanced} {...form} />
+        </Fold>
+      )}
     </>
   );
 }
 
-function fieldsOfKind(node: UnionNode, state: FormState): Node[] {
+/** All fields of a part, none folded. */
+function Whole({ node, ...form }: FormProps & { node: Part }) {
+  return (
+    <>
+      <Start node={node} {...form} />
+      <Fields fields={fieldsOf(node, form.state)} {...form} />
+    </>
+  );
+}
+
+/** Which kind it is, or what is wrong with the whole. */
+function Start({ node, ...form }: FormProps & { node: Part }) {
+  if (node.type === "union") return <KindChoice node={node} {...form} />;
+  const messages = form.problems[pointerOf(node.path)] ?? [];
+  return messages.map((message) => (
+    <p key={message} className="field-problems" role="alert">
+      {sentence(message)}
+    </p>
+  ));
+}
+
+/** What must be given cannot be folded away. */
+function isInSight(node: Node): boolean {
+  return isEssential(node.path) || (node.type !== "object" && node.isRequired);
+}
+
+function fieldsOf(node: Part, state: FormState): Node[] {
+  if (node.type === "object") return node.fields;
   const kind = kindOf(node, state.values);
   return node.variants.find((variant) => variant.kind === kind)?.fields ?? [];
 }
 
-function Advanced({ fields, ...form }: FormProps & { fields: Node[] }) {
-  const numProblems = fields.filter((field) => hasProblem(field, form.problems)).length;
+interface FoldProps extends FormProps {
+  title: ReactNode;
+  className: string;
+  /** What lies in it. */
+  fields: Node[];
+  hasOwnProblem?: boolean;
+  children: ReactNode;
+}
+
+/** Something folded that says how much in it was changed or is wrong. */
+function Fold({ title, className, fields, hasOwnProblem = false, children, ...form }: FoldProps) {
+  const numFields = fields.filter((field) => hasProblem(field, form.problems)).length;
+  const numProblems = numFields || Number(hasOwnProblem);
   const numChanged = fields.filter((field) => getAt(form.state.values, field.path) !== undefined).length;
   const fold = useRef<HTMLDetailsElement>(null);
   // A problem inside opens it; closing it is the reader's.
@@ -84,12 +183,12 @@ function Advanced({ fields, ...form }: FormProps & { fields: Node[] }) {
     numProblems > 0 && `${numProblems} to mend`,
   ].filter(Boolean);
   return (
-    <details className="advanced" ref={fold}>
+    <details className={className} ref={fold}>
       <summary>
-        Advanced
+        {title}
         {remarks.length > 0 && <span className="muted"> · {remarks.join(", ")}</span>}
       </summary>
-      <Fields fields={fields} {...form} />
+      {children}
     </details>
   );
 }
@@ -100,18 +199,23 @@ function hasProblem(node: Node, problems: Problems): boolean {
 }
 
 function Fields({ fields, ...form }: FormProps & { fields: Node[] }) {
-  return fields.map((node) => <AnyField key={node.key} node={node} {...form} />);
+  return fields.map((node) =>
+    isPart(node) ? (
+      <Subgroup key={node.key} node={node}>
+        <Whole node={node} {...form} />
+      </Subgroup>
+    ) : (
+      <Leaf key={node.key} node={node} {...form} />
+    ),
+  );
 }
 
-function AnyField({ node, ...form }: FormProps & { node: Node }) {
-  if (!isPart(node)) return <Leaf node={node} {...form} />;
-  const fields = node.type === "union" ? fieldsOfKind(node, form.state) : node.fields;
+function Subgroup({ node, children }: { node: Part; children: ReactNode }) {
   return (
     <fieldset className="subgroup">
       <legend>{labelOf(node.key)}</legend>
       {node.help && <p className="muted group-help">{node.help}</p>}
-      {node.type === "union" && <KindChoice node={node} {...form} />}
-      <Fields fields={fields} {...form} />
+      {children}
     </fieldset>
   );
 }

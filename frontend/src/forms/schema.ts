@@ -24,6 +24,9 @@ export interface JsonSchema {
   maxLength?: number;
 }
 
+/** Characters of the longest text that is one line: a path. */
+const LONGEST_LINE = 1000;
+
 interface NodeBase {
   /** Where its value lies in the configuration. */
   path: string[];
@@ -36,6 +39,8 @@ export interface LeafNode extends NodeBase {
   type: "integer" | "number" | "text" | "boolean" | "choice";
   isNullable: boolean;
   isRequired: boolean;
+  /** A text of several lines. */
+  isLong: boolean;
   choices: (string | number)[];
   example: string;
   limits: string;
@@ -50,6 +55,8 @@ export interface UnionNode extends NodeBase {
   type: "union";
   discriminator: string;
   defaultKind: string;
+  /** It has no default: its variant must be filled in. */
+  isRequired: boolean;
   variants: { kind: string; help: string; fields: Node[] }[];
 }
 
@@ -77,7 +84,7 @@ function readNode(
     defaultValue: inherited === undefined ? (raw.default ?? schema.default) : inherited,
   };
   if (schema.const !== undefined) return null;
-  if (schema.oneOf && schema.discriminator) return readUnion(root, schema, base);
+  if (schema.oneOf && schema.discriminator) return readUnion(root, schema, base, isRequired);
   if (schema.properties)
     return { ...base, type: "object", fields: readFields(root, schema, path, base.defaultValue) };
   return readLeaf(schema, base, isNullable, isRequired);
@@ -91,7 +98,7 @@ function readFields(root: JsonSchema, schema: JsonSchema, path: string[], defaul
   });
 }
 
-function readUnion(root: JsonSchema, schema: JsonSchema, base: NodeBase): UnionNode {
+function readUnion(root: JsonSchema, schema: JsonSchema, base: NodeBase, isRequired: boolean): UnionNode {
   const discriminator = schema.discriminator?.propertyName ?? "kind";
   const ofKind = isRecord(base.defaultValue) ? base.defaultValue[discriminator] : undefined;
   const variants = (schema.oneOf ?? []).map((option) => {
@@ -105,18 +112,23 @@ function readUnion(root: JsonSchema, schema: JsonSchema, base: NodeBase): UnionN
     type: "union",
     discriminator,
     defaultKind: String(ofKind ?? variants[0]?.kind),
+    isRequired,
     variants,
   };
 }
 
 function readLeaf(schema: JsonSchema, base: NodeBase, isNullable: boolean, isRequired: boolean): LeafNode {
-  const leaf = { ...base, isNullable, isRequired, example: String(schema.examples?.[0] ?? "") };
+  const isLong = (schema.maxLength ?? 0) > LONGEST_LINE;
+  const leaf = { ...base, isNullable, isRequired, isLong, example: String(schema.examples?.[0] ?? "") };
   if (schema.enum) {
     return { ...leaf, type: "choice", choices: schema.enum as (string | number)[], limits: "" };
   }
   const type = { integer: "integer", number: "number", boolean: "boolean" }[schema.type ?? ""] ?? "text";
   return { ...leaf, type: type as LeafNode["type"], choices: [], limits: describeLimits(schema) };
 }
+
+/** The largest count there is; the range of any count goes without saying. */
+const MAX_COUNT = 1_000_000;
 
 /** "1 to 16", "above 0", "at least 2,048": the allowed range in words. */
 function describeLimits(schema: JsonSchema): string {
@@ -125,6 +137,7 @@ function describeLimits(schema: JsonSchema): string {
   const step = schema.type === "integer" ? 1 : 0;
   const low = minimum ?? (step && exclusiveMinimum !== undefined ? exclusiveMinimum + step : undefined);
   const high = maximum ?? (step && exclusiveMaximum !== undefined ? exclusiveMaximum - step : undefined);
+  if (high === MAX_COUNT && low !== undefined && low <= 1) return "";
   if (low !== undefined && high !== undefined) return `${groupedText(low)} to ${groupedText(high)}`;
   const parts = [
     bound("at least", low) || bound("above", exclusiveMinimum),

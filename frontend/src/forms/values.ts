@@ -53,9 +53,13 @@ export function switchKind(state: FormState, node: UnionNode, kind: string): For
 /** What was entered that the other variant knows; no texts, for they name folders of one kind of model. */
 function sharedWith(node: UnionNode, kind: string, values: Values): Values {
   const known = node.variants.find((variant) => variant.kind === kind)?.fields ?? [];
+  const former = node.variants.find((variant) => variant.kind === kindOf(node, values))?.fields ?? [];
+  const current = getAt(values, node.path);
+  // Variants may differ in the default kind of a union inside, so that it goes with its tag.
+  const entered = isRecord(current) ? fillFields(former, current) : {};
   const entries = known
     .filter((field) => field.type !== "text")
-    .map((field) => [field.key, getAt(values, field.path)] as const);
+    .map((field) => [field.key, entered[field.key]] as const);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
@@ -86,7 +90,7 @@ function sparseFields(fields: Node[], value: unknown, tag: Values): Values | und
   return entries.length > 0 ? { ...tag, ...Object.fromEntries(entries) } : undefined;
 }
 
-/** Adds the tag of each union that has entries but no tag: the server needs it to know the variant. */
+/** Adds the tag of each union that has entries, or must have some: the server needs it to know the variant. */
 export function withKinds(node: ObjectNode, values: Values): Values {
   return fillFields(node.fields, values);
 }
@@ -94,7 +98,7 @@ export function withKinds(node: ObjectNode, values: Values): Values {
 function fillFields(fields: Node[], values: Values): Values {
   const filled = { ...values };
   for (const field of fields) {
-    const value = values[field.key];
+    const value = values[field.key] ?? (field.type === "union" && field.isRequired ? {} : undefined);
     if (!isRecord(value)) continue;
     if (field.type === "object") filled[field.key] = fillFields(field.fields, value);
     if (field.type === "union") filled[field.key] = fillUnion(field, value);

@@ -1,7 +1,19 @@
-const ACRONYMS: Record<string, string> = { kl: "KL", grpo: "GRPO", gpu: "GPU", adamw: "AdamW" };
+const ACRONYMS: Record<string, string> = {
+  kl: "KL",
+  kv: "KV",
+  grpo: "GRPO",
+  gpu: "GPU",
+  gpus: "GPUs",
+  adamw: "AdamW",
+};
 
 /** Names that do not read well word by word. */
-const LABELS: Record<string, string> = { top_p: "Top-p", top_k: "Top-k", min_p: "Min-p" };
+const LABELS: Record<string, string> = {
+  top_p: "Top-p",
+  top_k: "Top-k",
+  min_p: "Min-p",
+  train: "Training data",
+};
 
 const KINDS: Record<string, string> = {
   eagle3: "EAGLE-3",
@@ -20,6 +32,8 @@ const KINDS: Record<string, string> = {
   fixed: "Fixed",
   generic: "Generic",
   vllm: "vLLM",
+  torch: "PyTorch",
+  megatron: "Megatron-core",
   dataset: "A dataset",
   jsonl: "JSONL file",
   parquet: "Parquet file or folder",
@@ -34,6 +48,11 @@ const KINDS: Record<string, string> = {
   penalised: "A penalty that grows",
   policy: "The policy's own",
   plain: "None, plain text",
+};
+
+/** Kinds whose word says something else of another setting. */
+const KINDS_OF_NAME: Record<string, Record<string, string>> = {
+  recompute: { none: "None", selective: "Attention", full: "Whole layers" },
 };
 
 const GROUPS: Record<string, string> = {
@@ -51,6 +70,7 @@ const UNIT_OF_SUFFIX: Record<string, string> = {
   steps: "steps",
   bytes: "bytes",
   gib: "GiB",
+  mib: "MiB",
   nats: "nats",
 };
 const UNIT_OF_NAME: Record<string, string> = {
@@ -70,7 +90,7 @@ export function unitOf(key: string): string {
 export function labelOf(key: string): string {
   if (LABELS[key]) return LABELS[key];
   const words = key.replace(/^num_/, "").split("_");
-  const hasUnit = words.length > 1 && words.at(-1) === unitOf(key) && !/^(max|min)_/.test(key);
+  const hasUnit = words.length > 1 && words.at(-1) === unitOf(key).toLowerCase() && !/^(max|min)_/.test(key);
   const kept = hasUnit ? words.slice(0, -1) : words;
   const text = kept.map((word) => ACRONYMS[word] ?? word).join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -80,43 +100,81 @@ export function groupTitleOf(key: string): string {
   return GROUPS[key] ?? labelOf(key);
 }
 
-export function kindLabelOf(kind: string): string {
-  return KINDS[kind] ?? kind.charAt(0).toUpperCase() + kind.slice(1).replaceAll("_", " ");
+/** What a kind is called; some are called otherwise as values of a setting of this name. */
+export function kindLabelOf(kind: string, name = ""): string {
+  return (
+    KINDS_OF_NAME[name]?.[kind] ??
+    KINDS[kind] ??
+    kind.charAt(0).toUpperCase() + kind.slice(1).replaceAll("_", " ")
+  );
 }
 
-/** Settings that most launches look at; the others of their group are folded under "Advanced". */
+/** Parts that most launches look at, in the order of their questions: what on what, drafted for how, where. */
+const PARTS_IN_FRONT = ["task", "policy", "drafter", "rollout", "grpo", "trainer", "resources"];
+
+/** Whether a part is always unfolded; the others are a line each. */
+export function isInFront(part: string): boolean {
+  return PARTS_IN_FRONT.includes(part);
+}
+
+/** Sorts parts: those in front by their order, then the others as they come. */
+export function byImportance(one: { key: string }, other: { key: string }): number {
+  const place = ({ key }: { key: string }) => PARTS_IN_FRONT.indexOf(key) + 1 || Number.POSITIVE_INFINITY;
+  return place(one) === place(other) ? 0 : place(one) - place(other);
+}
+
+/**
+ * Settings that most launches look at; the others of their group are folded under "Advanced". What must be given is
+ * always in sight.
+ */
 const ESSENTIAL = new Set([
   "task/num_terms",
   "task/max_term",
   "task/train",
   "task/validation",
+  "task/validation/share_fraction",
   "task/reward",
   "task/max_prompt_tokens",
   "policy/num_layers",
   "policy/hidden_size",
   "policy/path",
+  "policy/model",
+  "rollout/num_engines",
+  "rollout/max_batch_size",
+  "rollout/tensor_parallel_size",
   "rollout/max_new_tokens",
   "rollout/temperature",
   "drafter/draft_length",
   "drafter/draft_length_control",
   "drafter/path",
-  "probe/interval_steps",
   "grpo/num_steps",
   "grpo/num_prompts_per_step",
   "grpo/num_generations_per_prompt",
   "trainer/optimizer",
   "trainer/optimizer/learning_rate",
   "trainer/optimizer/learning_rate_matrices",
-  "audit/false_alarm_rate",
-  "validation/interval_steps",
-  "checkpoint/interval_steps",
-  "samples/interval_steps",
+  "trainer/optimizer/learning_rate_others",
+  "trainer/num_processes",
+  "trainer/tensor_parallel_size",
+  "trainer/pipeline_parallel_size",
+  "trainer/expert_parallel_size",
+  "resources/num_nodes",
+  "resources/gpus_per_node",
+  "resources/gpu_memory_gib",
   "job",
   "seed",
 ]);
 
 /** Parts of the configuration that training a draft alone reads. */
-const PARTS_OF_DRAFT_TRAINING = new Set(["task", "policy", "rollout", "drafter"]);
+const PARTS_OF_DRAFT_TRAINING = new Set([
+  "task",
+  "policy",
+  "rollout",
+  "drafter",
+  "trainer",
+  "weight_sync",
+  "resources",
+]);
 
 /** Whether a job reads a part of its configuration. */
 export function isPartOfJob(job: unknown, part: string): boolean {

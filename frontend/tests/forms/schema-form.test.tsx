@@ -34,7 +34,7 @@ test("each part of the configuration is a group with its purpose", () => {
 
 test("draft training shows the parts that it reads, and any other that has a problem", () => {
   show({ job: "draft_training" });
-  for (const name of ["Task", "Policy", "Rollout", "Drafter"]) {
+  for (const name of ["Task", "Policy", "Rollout", "Drafter", "Trainer", "Resources"]) {
     expect(screen.getByRole("group", { name })).toBeTruthy();
   }
   expect(screen.queryByRole("group", { name: "GRPO" })).toBeNull();
@@ -112,6 +112,43 @@ test("what few launches touch is folded, with a word on what was changed in it",
   const fold = group("GRPO").getByLabelText("KL penalty").closest("details");
   expect(fold?.open).toBe(false);
   expect(fold?.querySelector("summary")?.textContent).toBe("Advanced · 1 changed");
+});
+
+test("a part in which few change anything is a line that a problem unfolds", () => {
+  show({ audit: { min_distance: 0.1, false_alarm_rate: 0.2 } });
+  const fold = group("Audit").getByLabelText("False alarm rate").closest("details");
+  expect(fold?.open).toBe(false);
+  expect(fold?.querySelector("summary")?.textContent).toMatch(/^Audit .* · 2 changed$/);
+  cleanup();
+  show({}, { "/audit": ["unknown key"] });
+  expect(group("Audit").getByText("Unknown key.").closest("details")?.open).toBe(true);
+});
+
+test("what a dataset must have is in sight, below the kinds on the way to it", () => {
+  show();
+  const choose = (name: string, kind: string) =>
+    type(group(name).getAllByLabelText("Kind")[0] as HTMLElement, kind);
+  choose("Task", "dataset");
+  choose("Training data", "hub");
+  choose("Reward", "python");
+  const name = group("Training data").getByLabelText("Name");
+  expect(name.closest("details")).toBeNull();
+  type(name, "org/data");
+  expect(group("Reward").getByLabelText("Function").closest("details")).toBeNull();
+  expect(group("Training data").getByLabelText("Split").closest("details")?.open).toBe(false);
+  expect(state.values).toEqual({
+    task: { kind: "dataset", train: { kind: "hub", name: "org/data" }, reward: { kind: "python" } },
+  });
+});
+
+test("a choice that may be left out says so, and can be", () => {
+  show({ policy: { kind: "checkpoint", path: "/models/a" } });
+  const model = group("Policy").getByLabelText("Model") as HTMLSelectElement;
+  expect(model.selectedOptions[0]?.text).toBe("not set");
+  type(model, "Qwen3-8B");
+  expect(state.values).toMatchObject({ policy: { model: "Qwen3-8B" } });
+  type(model, "");
+  expect(state.values).toEqual({ policy: { kind: "checkpoint", path: "/models/a" } });
 });
 
 test("a choice and a switch at their defaults set nothing", () => {

@@ -47,7 +47,8 @@ test("numbers carry their default, limits and help", () => {
 });
 
 test.each([
-  [{ type: "integer", minimum: 0, maximum: 1_000_000 }, "0 to 1,000,000"],
+  [{ type: "integer", minimum: 0, maximum: 1_000_000 }, ""],
+  [{ type: "integer", minimum: 2, maximum: 1_000_000 }, "2 to 1,000,000"],
   [{ type: "integer", minimum: 0, exclusiveMaximum: 2 ** 31 }, "0 to 2,147,483,647"],
   [{ type: "integer", minimum: 2048 }, "at least 2,048"],
   [{ type: "integer", exclusiveMinimum: 999 }, "at least 1,000"],
@@ -67,6 +68,17 @@ test("an optional text and a choice are recognised", () => {
     type: "choice",
     choices: ["bfloat16", "float32"],
   });
+});
+
+test("a text that may have several lines is told from a path", () => {
+  const train = field(field(root, "task"), "train");
+  expect(field(train, "prompt_template")).toMatchObject({ type: "text", isLong: true });
+  expect(field(train, "path")).toMatchObject({ type: "text", isLong: false, isRequired: true });
+});
+
+test("a union without a default must be filled in", () => {
+  expect(field(field(root, "task"), "train")).toMatchObject({ isRequired: true, defaultKind: "jsonl" });
+  expect(field(field(root, "task"), "reward")).toMatchObject({ isRequired: false, defaultKind: "math" });
 });
 
 test("every field of the real schema has a help text", () => {

@@ -49,6 +49,22 @@ test("another kind takes over what it knows too, but no folder, and loses nothin
   expect(switchKind(state, drafter, "mtp").values).toEqual({ drafter: { kind: "mtp", draft_length: 7 } });
 });
 
+test("a union inside goes along with its kind, whose default may be another there", () => {
+  const trainer = root.fields.find(({ key }) => key === "trainer") as UnionNode;
+  const values = { trainer: { optimizer: { learning_rate_matrices: 0.1 } } };
+  const { values: switched } = switchKind({ values, memory: {} }, trainer, "megatron");
+  expect(switched).toEqual({
+    trainer: { kind: "megatron", optimizer: { kind: "muon", learning_rate_matrices: 0.1 } },
+  });
+});
+
+test("a union that must be filled in is sent with its kind, so that the server names the field it lacks", () => {
+  expect(withKinds(root, { task: { kind: "dataset" } })).toEqual({
+    task: { kind: "dataset", train: { kind: "jsonl" } },
+  });
+  expect(withKinds(root, {})).toEqual({});
+});
+
 const unions = (node: Node): UnionNode[] => {
   if (node.type === "object") return node.fields.flatMap(unions);
   if (node.type !== "union") return [];

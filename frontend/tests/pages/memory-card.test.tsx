@@ -1,5 +1,9 @@
-import { expect, test } from "vitest";
-import { summarizeMemory } from "../../src/pages/launch/memory-card.tsx";
+// @vitest-environment happy-dom
+import { cleanup, render, screen } from "@testing-library/react";
+import { afterEach, expect, test } from "vitest";
+import { MemoryCard, memoryInWords, summarizeMemory } from "../../src/pages/launch/memory-card.tsx";
+
+afterEach(cleanup);
 
 type Memory = NonNullable<Parameters<typeof summarizeMemory>[0]>;
 
@@ -29,4 +33,24 @@ test("a capacity that is not known is not named", () => {
 test("a run without GPUs, or of unknown shape, says nothing in the bar", () => {
   expect(summarizeMemory(null)).toEqual([]);
   expect(summarizeMemory({ unit: "process", devices: [TRAINING], capacity_gib: null })).toEqual([]);
+});
+
+test("little memory is told in MiB", () => {
+  expect([0.0112, 0.5, 61.32].map(memoryInWords)).toEqual(["11.5 MiB", "0.500 GiB", "61.3 GiB"]);
+});
+
+test("the card names each kind of device with its parts, and whether it is of the settings as they are", () => {
+  const memory: Memory = { unit: "process", devices: [TRAINING, GENERATION], capacity_gib: null };
+  const { rerender } = render(<MemoryCard memory={memory} isOutdated={false} />);
+  expect(screen.getByText("Training, 8 processes")).toBeTruthy();
+  expect(screen.getByText("48.0 GiB each")).toBeTruthy();
+  expect(screen.getAllByRole("row")[0]?.textContent).toBe("weights20.4 GiB");
+  expect(screen.queryByText(/before they had problems/)).toBeNull();
+  rerender(<MemoryCard memory={memory} isOutdated={true} />);
+  expect(screen.getByText(/before they had problems/)).toBeTruthy();
+});
+
+test("without an estimate the card says how to get one", () => {
+  render(<MemoryCard memory={null} isOutdated={false} />);
+  expect(screen.getByText(/Policy, Model/)).toBeTruthy();
 });

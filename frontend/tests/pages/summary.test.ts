@@ -17,8 +17,15 @@ test("the drafter is named with its k and how that is chosen", () => {
 
 test("draft training is told by what it trains on, not by steps that it has not", () => {
   const drafter = { kind: "mtp", draft_length: 6, pretraining: { num_rollouts: 768, num_steps: 1200 } };
-  expect(summarize({ job: "draft_training", policy, grpo, drafter })[2]).toBe(
+  expect(summarize({ job: "draft_training", policy, grpo, drafter })[3]).toBe(
     "draft training on 768 rollouts, 1,200 steps",
   );
-  expect(summarize({ job: "grpo", policy, grpo, drafter })[2]).toBe("40 steps of 16 × 8 responses");
+  expect(summarize({ job: "grpo", policy, grpo, drafter })[3]).toBe("40 steps of 16 × 8 responses");
+});
+
+test("engine and trainer are named, once where they are the same", () => {
+  const backends = (rollout: string, trainer: string) =>
+    summarize({ policy, grpo, rollout: { kind: rollout }, trainer: { kind: trainer } })[2];
+  expect(backends("vllm", "megatron")).toBe("vLLM and Megatron-core");
+  expect(backends("torch", "torch")).toBe("PyTorch");
 });

@@ -40,6 +40,10 @@ export function LaunchForm({ source, root, initial, examples, example, clonedFro
     if (launch.error) launch.reset();
   };
 
+  const memoryCard = (
+    <MemoryCard memory={validation.memory} isOutdated={Object.keys(validation.problems).length > 0} />
+  );
+
   useEffect(() => {
     if (launch.error) focusFirstProblem(form.current);
   }, [launch.error]);
@@ -57,8 +61,8 @@ export function LaunchForm({ source, root, initial, examples, example, clonedFro
         state={draft.form}
         problems={problems}
         onChange={(state) => change({ form: state })}
+        asides={{ resources: validation.resolved !== null && memoryCard }}
       />
-      {validation.memory && <MemoryCard memory={validation.memory} />}
       {launch.error && Object.keys(refused).length === 0 && <ProblemNote error={launch.error} />}
       <LaunchBar
         resolved={validation.resolved}

@@ -41,19 +41,27 @@ interface PreparedProps {
 }
 
 function Prepared({ root, examples, origin, params }: PreparedProps) {
-  const example = examples.find(({ name }) => name === params.get("example")) ?? null;
+  const asked = origin ? null : params.get("example");
+  const example = examples.find(({ name }) => name === asked) ?? null;
   const source = origin ? `clone ${origin.id}` : example ? `example ${example.name}` : "new";
   const initial = loadDraft(source) ?? draftOf(root, example, origin);
   return (
-    <LaunchForm
-      key={source}
-      source={source}
-      root={root}
-      initial={initial}
-      examples={examples}
-      example={example}
-      clonedFromId={origin?.id ?? null}
-    />
+    <>
+      {asked && !example && (
+        <p className="note tone-lost" role="alert">
+          There is no example {asked}. These are the defaults.
+        </p>
+      )}
+      <LaunchForm
+        key={source}
+        source={source}
+        root={root}
+        initial={initial}
+        examples={examples}
+        example={example}
+        clonedFromId={origin?.id ?? null}
+      />
+    </>
   );
 }
 

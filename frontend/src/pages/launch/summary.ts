@@ -2,10 +2,10 @@ import { formatCount } from "../../format/number.ts";
 import { getAt } from "../../forms/values.ts";
 import { kindLabelOf } from "../../forms/words.ts";
 
-/** What a resolved configuration will run, in a few words each: the model, the drafter, the amount of work. */
+/** What a resolved configuration will run, in a few words each: model, drafter, engine and trainer, amount of work. */
 export function summarize(config: unknown): string[] {
   const at = (path: string) => getAt(config, path.split("/"));
-  return [policy(at), drafter(at), work(at)];
+  return [policy(at), drafter(at), backends(at), work(at)];
 }
 
 type Reader = (path: string) => unknown;
@@ -22,6 +22,12 @@ function drafter(at: Reader): string {
   const k = at("drafter/draft_length");
   const isMeasured = at("drafter/draft_length_control") === "measured";
   return `${kindLabelOf(kind)}, ${isMeasured ? `k up to ${k}, measured` : `k = ${k}`}`;
+}
+
+/** "vLLM and Megatron-core", "PyTorch". */
+function backends(at: Reader): string {
+  const kinds = ["rollout/kind", "trainer/kind"].map((path) => kindLabelOf(String(at(path))));
+  return [...new Set(kinds)].join(" and ");
 }
 
 function work(at: Reader): string {
