@@ -34,7 +34,7 @@ def judge_dead(session: Session, run: Run, why: str) -> None:
     attempt = repository.get_attempt(session, run.id, run.current_attempt)
     assert attempt is not None
     close_attempt(attempt, "stopped" if run.is_stop_requested else "crashed", why)
-    why = f"{(attempt.error or why).rstrip('.')}."
+    why = in_short(attempt.error or why)
     if run.is_stop_requested:
         transition(session, run, Status.STOPPED, f"Stopped at step {run.step}.")
     elif _is_hopeless(session, run):
@@ -61,6 +61,11 @@ def abandon(session: Session, run: Run, why: str) -> None:
     assert attempt is not None
     close_attempt(attempt, "stopped", why)
     transition(session, run, Status.STOPPED, f"Stopped at step {run.step}. {why}")
+
+
+def in_short(error: str) -> str:
+    """The first line as a sentence; below it there may be the end of a log."""
+    return f"{error.partition(chr(10))[0].rstrip('.')}."
 
 
 def _start_next(session: Session, run: Run, why: str, delay_s: float) -> None:

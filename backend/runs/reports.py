@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from backend.models import Attempt, Run
 from backend.runs import repository
-from backend.runs.attempts import close_attempt
+from backend.runs.attempts import close_attempt, in_short
 from backend.runs.state import ENDED, Status, announce, explain, transition
 from backend.telemetry import repository as telemetry
 from backend.telemetry.alarms import episodes
@@ -107,7 +107,7 @@ def record_finished(
     elif outcome == "stopped" and is_wanted:
         transition(session, run, Status.STOPPED, f"Stopped at step {run.step}.")
     elif outcome == "stopped" or is_retryable:
-        explain(session, run, f"{(error or 'The worker failed').rstrip('.')}. A new attempt follows.")
+        explain(session, run, f"{in_short(error or 'The worker failed')} A new attempt follows.")
     else:
         transition(session, run, Status.FAILED, error or "The worker failed without saying why.")
 

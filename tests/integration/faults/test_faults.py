@@ -82,30 +82,35 @@ def test_without_redis_a_run_is_dispatched_and_ends_well(warm_installation) -> N
     _wait(lambda: warm_installation.process("Valkey") is not None)
 
 
-def _driver(run_id: str) -> psutil.Process:
-    """The process that carries the run."""
+def _process(run_id: str, command: str) -> psutil.Process:
+    """One of the run's processes, by how its command line begins or what it runs."""
     for process in psutil.process_iter():
         try:
             assignment = process.environ().get("FOREDECK_ASSIGNMENT", "{}")
-            if "workers.main" in process.cmdline() and json.loads(assignment).get("run_id") == run_id:
+            if command in " ".join(process.cmdline()) and json.loads(assignment).get("run_id") == run_id:
                 return process
         except psutil.Error:
             continue
-    raise AssertionError(f"no driver of {run_id}")
+    raise AssertionError(f"no {command} of {run_id}")
 
 
-def test_a_killed_worker_is_followed_by_an_attempt_that_resumes_from_the_last_checkpoint(warm_installation) -> None:
-    run_id = warm_installation.launch("worker killed", 10)
+def test_a_killed_driver_and_a_killed_engine_are_followed_by_attempts_that_resume(warm_installation) -> None:
+    run_id = warm_installation.launch("killed", 14)
     warm_installation.run_when(run_id, lambda run: (run["last_checkpoint_step"] or 0) >= 3)
-    _driver(run_id).kill()
+    _process(run_id, "-m workers.main").kill()
+    warm_installation.run_when(run_id, lambda run: run["current_attempt"] == 2 and run["last_checkpoint_step"] >= 7)
+    engine = _process(run_id, "ray::RolloutActor")
+    engine.kill()
     run = warm_installation.run_when(run_id, _ended)
     assert run["status"] == "succeeded", run["status_reason"]
-    first, second = run["attempts"]
-    assert first["outcome"] == "crashed"
-    assert second["outcome"] == "succeeded"
+    first, second, third = run["attempts"]
+    assert (first["outcome"], second["outcome"], third["outcome"]) == ("crashed", "failed", "succeeded")
     assert second["resumed_from_step"] >= 3
+    assert third["resumed_from_step"] >= 7
+    assert "Rollout engine" in second["error"]
+    assert f"It was process {engine.pid} on " in second["error"]
     series = _series(warm_installation, run_id, "reward/train_mean")
-    assert series["step"] == list(range(1, 11))
+    assert series["step"] == list(range(1, 15))
     resumed = second["resumed_from_step"]
     assert all(attempt == 1 for attempt in series["attempt"][:resumed])
-    assert series["attempt"][-1] == 2
+    assert series["attempt"][-1] == 3
