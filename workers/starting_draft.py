@@ -99,7 +99,7 @@ class StartingDraft:
     def _rollouts(self, policy: Path, report: SetUpReport) -> Rollouts:
         """Responses drawn by the starting policy without speculation, one for each prompt."""
         report.enter(Stage.DRAFT_PRETRAINING, 0.0)
-        self._engines.build(self._config.model_copy(update={"drafter": NoDrafter()}), policy, None)
+        self._engines.build(self._config.model_copy(update={"job": "grpo", "drafter": NoDrafter()}), policy, None)
         problems = self._problems(policy)
         return Rollouts(self._respond(policy, problems, report), self._respond(policy, self._held_out(), None))
 
