@@ -96,6 +96,7 @@ _FIGURE: dict[str, Any] = {
 }
 _SAMPLE = {
     "prompt": "12+34=",
+    "answer": "46",
     "response": "46#46",
     "reward": 1.0,
     "advantage": 0.5,

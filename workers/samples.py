@@ -1,8 +1,10 @@
 """Rollouts kept for reading."""
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
-from contract.telemetry.events import Round, Sample
+from contract.telemetry.events import MAX_ANSWER, Round, Sample
 from workers.data.problem import Problem
 from workers.data.tokenizer import Tokenizer
 from workers.rollout.engine import Completion
@@ -29,6 +31,7 @@ def to_sample(
     ]
     return Sample(
         prompt=problem.prompt,
+        answer=_answer(problem.answer),
         response=tokenizer.decode(completion.token_ids),
         reward=reward,
         advantage=advantage,
@@ -36,6 +39,11 @@ def to_sample(
         rounds=rounds,
         vocabulary={token: tokenizer.token_text(token) for token in sorted(_tokens(rounds))},
     )
+
+
+def _answer(answer: Any) -> str:
+    text = answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
+    return text if len(text) <= MAX_ANSWER else text[: MAX_ANSWER - 1] + "…"
 
 
 def _tokens(rounds: Sequence[Round]) -> set[int]:

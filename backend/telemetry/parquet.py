@@ -55,6 +55,7 @@ def _rows(run_id: UUID, sample: SampleRead) -> Iterator[dict[str, Any]]:
         "step": sample.step,
         "sample_id": sample.id,
         "prompt": sample.prompt,
+        "answer": sample.answer,
         "response": sample.response,
         "reward": sample.reward,
         "advantage": sample.advantage,
@@ -100,7 +101,7 @@ def _schema(pa: Any) -> Any:
     )
 
 
-_NULLABLE = ("emitted", "emitted_text")
+_NULLABLE = ("answer", "emitted", "emitted_text")
 
 COLUMNS = {
     "run_id": ("string", "The run."),
@@ -108,6 +109,7 @@ COLUMNS = {
     "step": ("int32", "The step that the response was generated for."),
     "sample_id": ("int64", "One for each response."),
     "prompt": ("string", "Its prompt's text."),
+    "answer": ("string", "What the reward compared with; null where a version before stored none."),
     "response": ("string", "Its text, the same in all its rows."),
     "reward": ("double", "Its reward."),
     "advantage": ("double", "Its advantage in the update."),

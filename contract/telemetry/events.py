@@ -69,11 +69,17 @@ class Round(WireModel):
     """Log-probability of each drafted token under the policy."""
 
 
+MAX_ANSWER = 2_000
+"""Characters of a sample's answer."""
+
+
 class Sample(WireModel):
     """One rollout, as text and as verification rounds."""
 
     prompt: str
     """The prompt's text."""
+    answer: str | None = Field(None, max_length=MAX_ANSWER)
+    """What the reward compared with, cut where it is long; null where a version before stored none."""
     response: str
     """The response's text."""
     reward: float

@@ -3098,6 +3098,11 @@ export interface components {
        * @description Its advantage in the update.
        */
       advantage: number;
+      /**
+       * Answer
+       * @description What the reward compared with, cut where it is long; null where a version before stored none.
+       */
+      answer?: string | null;
       /** Attempt */
       attempt: number;
       /** Id */
@@ -4572,6 +4577,11 @@ export interface operations {
                      * @description Its advantage in the update.
                      */
                     advantage: number;
+                    /**
+                     * Answer
+                     * @description What the reward compared with, cut where it is long; null where a version before stored none.
+                     */
+                    answer?: string | null;
                     /**
                      * Is Truncated
                      * @description Cut at max_new_tokens.
@@ -6895,6 +6905,7 @@ export interface operations {
            *       "items": [
            *         {
            *           "advantage": 0.5,
+           *           "answer": "46",
            *           "attempt": 1,
            *           "id": 1,
            *           "is_truncated": false,

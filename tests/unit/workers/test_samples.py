@@ -1,3 +1,5 @@
+import pytest
+
 from workers.data.problem import Problem
 from workers.data.tokenizer import character_tokenizer
 from workers.rollout.engine import Completion, RoundRecord
@@ -19,6 +21,17 @@ def test_a_completion_becomes_text_and_rounds():
     completion = Completion(0, ids, [-0.1] * 4, is_truncated=False, rounds=rounds)
     sample = to_sample(completion, Problem("12+34=", 46), tokenizer, reward=1.0, advantage=0.5)
     assert (sample.prompt, sample.response, sample.reward, sample.advantage) == ("12+34=", "#46", 1.0, 0.5)
+    assert sample.answer == "46"
     assert sample.vocabulary == {1: "<eos>", 5: "3", 6: "4", 8: "6", ids[0]: "#"}
     emitted = [r.drafted[: r.num_accepted] + ([r.emitted] if r.emitted is not None else []) for r in sample.rounds]
     assert [token for part in emitted for token in part] == ids
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [("34", "34"), (34, "34"), (["assert é"], '["assert é"]'), ("x" * 2001, "x" * 1999 + "…")],
+)
+def test_the_known_answer_is_shown_as_text(answer, shown):
+    completion = Completion(0, [1], [-0.1], is_truncated=False)
+    sample = to_sample(completion, Problem("p", answer), character_tokenizer(), reward=0.0, advantage=0.0)
+    assert sample.answer == shown

@@ -183,7 +183,7 @@ def test_data_of_no_use_is_an_error_with_field_value_and_mend(opened, rows, give
 
 def test_a_policy_that_is_not_there_is_named(opened, tmp_path):
     with pytest.raises(
-        ValueError, match="no tokenizer.json in .*nowhere: give the folder of a Hugging Face checkpoint"
+        ValueError, match=r"no tokenizer\.json in .*nowhere: give the folder of a Hugging Face checkpoint"
     ):
         opened(sums(4), policy=tmp_path / "nowhere", chat_template="policy")
 

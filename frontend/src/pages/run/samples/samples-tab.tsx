@@ -107,6 +107,11 @@ function SampleCard({ sample }: { sample: Sample }) {
         </button>
       </div>
       <p className="prompt mono">{sample.prompt}</p>
+      {sample.answer != null && (
+        <p className="small muted">
+          Answer: <span className="mono">{sample.answer}</span>
+        </p>
+      )}
       {hasRounds ? <Rounds sample={sample} /> : <ResponseText sample={sample} />}
     </li>
   );
