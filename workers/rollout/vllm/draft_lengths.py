@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from workers.algo.draft_length import CostTable, DraftLengthController
+from workers.algo.draft_length import DraftLengthController
+from workers.algo.round_costs import CostTable
 from workers.rollout.draft_lengths import FixedDraftLength, lengthened, measured_numbers
 from workers.rollout.engine import SamplingParams
 from workers.rollout.vllm.sampling import vllm_params
@@ -22,9 +23,10 @@ class Measurable(Protocol):
 
     def add(self, prompts: Sequence[list[int]], vllm_sampling_params: Any) -> None: ...
     def step(self) -> list[Any]: ...
+    def pad_drafts(self, length: int | None) -> None: ...
     def abort(self, num_requests: int) -> None: ...
-    def _begin(self, seed: int, lengths: Any, is_speculating: bool, recorded: Any, evident: Any) -> None: ...
-    def _finish(self, remember: bool) -> Any: ...
+    def begin(self, seed: int, lengths: Any, is_speculating: bool, recorded: Any, evident: Any) -> None: ...
+    def finish(self, remember: bool) -> Any: ...
 
 
 class StepTimes(FixedDraftLength):
@@ -50,14 +52,10 @@ class StepTimes(FixedDraftLength):
 def measured_controller(
     engine: Measurable, prompts: Sequence[Sequence[int]], params: SamplingParams
 ) -> DraftLengthController:
-    """A controller that knows what rounds take on the present weights and these prompts.
-
-    Of looked-up drafts nothing says beforehand how long they will be, so only rounds without one are measured; the
-    others' costs follow from the rounds that run.
-    """
+    """A controller that knows what rounds take on the present weights and these prompts."""
     shape = engine.shape
     longest = shape.draft_length
-    lengths = [0] if shape.is_lookup else sorted({0, 1, (longest + 1) // 2, longest})
+    lengths = sorted({0, 1, (longest + 1) // 2, longest})
     costs: list[tuple[int, int, float]] = []
     for number in measured_numbers(shape.max_batch_size):
         times: dict[int, list[float]] = {}
@@ -78,7 +76,8 @@ def _measure(
     num_new = min(num_new, engine.shape.max_sequence_tokens - max(map(len, some)))
     times = StepTimes(max(engine.shape.draft_length, 1))
     times.length = lengths[-1]
-    engine._begin(params.seed, times, True, (), ())
+    engine.pad_drafts(lengths[-1])
+    engine.begin(params.seed, times, True, (), ())
     endless = vllm_params(replace(params, max_new_tokens=num_new), frozenset())
     engine.add(some, endless)
     measured = []
@@ -88,12 +87,14 @@ def _measure(
                 return measured
         for length in reversed(lengths):
             times.length = length
+            engine.pad_drafts(length)
             for _ in range(_STEPS_OF_EACH):
                 if engine.step():
                     return measured
             if times.last[:2] == (number, length):
                 measured.append((length, times.last[2]))
     finally:
+        engine.pad_drafts(None)
         engine.abort(number)
-        engine._finish(False)
+        engine.finish(False)
     return measured

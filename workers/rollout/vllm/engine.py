@@ -61,9 +61,9 @@ class VllmRolloutEngine:
         is_speculating = speculate and self.shape.draft_length > 0
         lengths = self._lengths(prompts, params) if is_speculating else FixedDraftLength(0)
         started = time.perf_counter()
-        self._begin(params.seed, lengths, is_speculating, record_rounds_of, evidence_of)
+        self.begin(params.seed, lengths, is_speculating, record_rounds_of, evidence_of)
         completions = self._run([list(prompt) for prompt in prompts for _ in range(num_samples)], num_samples, params)
-        verified = self._finish(remember)
+        verified = self.finish(remember)
         result = RolloutResult(completions, SpeculationCounters(), time.perf_counter() - started)
         if is_speculating:
             self._tell(result, verified, record_rounds_of, evidence_of)
@@ -118,7 +118,7 @@ class VllmRolloutEngine:
             self._draft_lengths = measured_controller(self, prompts, params)
         return self._draft_lengths
 
-    def _begin(
+    def begin(
         self,
         seed: int,
         lengths: DraftLengths,
@@ -126,8 +126,8 @@ class VllmRolloutEngine:
         recorded: Collection[int],
         evident: Collection[int],
     ) -> None:
-        """Nothing of earlier calls is left in the cache: equal calls take equal steps, and a draft's cache that was not
-        filled in a call without speculation is not read."""
+        """A call begins. Nothing of earlier ones is left in the cache: equal calls take equal steps, and a draft's
+        cache that was not filled in a call without speculation is not read."""
         self._llm.reset_prefix_cache()
         self._num_calls += 1
         self._tap.begin(lengths)
@@ -135,7 +135,8 @@ class VllmRolloutEngine:
             "rollout_start", seed, is_speculating, *({self._name(i) for i in some} for some in (recorded, evident))
         )
 
-    def _finish(self, remember: bool) -> dict[str, list[Verified]]:
+    def finish(self, remember: bool) -> dict[str, list[Verified]]:
+        """What was recorded, by request."""
         return self._call("rollout_finish", remember)[0]
 
     def _run(self, prompts: Sequence[list[int]], num_samples: int, params: SamplingParams) -> list[Completion]:
@@ -164,6 +165,10 @@ class VllmRolloutEngine:
         outputs = self._llm.llm_engine.step()
         self._tap.end_step(time.perf_counter() - began)
         return [output for output in outputs if output.finished]
+
+    def pad_drafts(self, length: int | None) -> None:
+        """Where drafts are looked up: put so many tokens in the place of each, until told None."""
+        self._tap.padding_length = length if self.shape.is_lookup else None
 
     def abort(self, num_requests: int) -> None:
         """Take what is left of the requests out of the engine."""

@@ -1,17 +1,24 @@
 """What must be put right in vLLM before its worker is made; see docs/decisions on the vLLM engine.
 
-Shape suffixes: B sequences, N tokens.
+Shape suffixes: B sequences, N tokens, V vocabulary.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from vllm import ModelRegistry
 from vllm.config import SpeculativeConfig
+from vllm.platforms import current_platform
 from vllm.v1.sample import rejection_sampler
 from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
 
+vllms_expand_batch_to_tokens = rejection_sampler.expand_batch_to_tokens
+_platform = type(current_platform)
+# Of versions since the one whose build for processors is known.
+_vllms_register_kernels = getattr(_platform, "register_triton_kernel_overrides", None)
+_vllms_constraints = rejection_sampler.apply_sampling_constraints
 _vllms_override = SpeculativeConfig.hf_config_override
 _MTP_ARCHITECTURE = "Qwen3MTP"
 
@@ -22,6 +29,8 @@ def mend_vllm() -> None:
     SpeculativeConfig.hf_config_override = staticmethod(known_as_mtp)
     if not torch.cuda.is_available():
         rejection_sampler.expand_batch_to_tokens = expand_batch_to_tokens
+        rejection_sampler.apply_sampling_constraints = constrain_drafted
+        _platform.register_triton_kernel_overrides = staticmethod(register_kernels_once)
     for name in ("_maybe_share_embeddings", "_maybe_share_lm_head"):
         shared = getattr(SpecDecodeBaseProposer, name)
         if not hasattr(shared, "is_mended"):
@@ -48,6 +57,20 @@ def expand_batch_to_tokens(
     counts_B = torch.diff(cumulative_B, prepend=cumulative_B.new_zeros(1))
     replaced_B = torch.where(x_B == replace_from, torch.full_like(x_B, replace_to), x_B)
     return replaced_B.repeat_interleave(counts_B.long(), output_size=num_tokens)
+
+
+@cache
+def register_kernels_once() -> None:
+    """What stands for Triton's kernels on processors. vLLM looks for them in every module at every engine's start, and
+    fails over modules that it has itself compiled by Numba for an engine before."""
+    if _vllms_register_kernels is not None:
+        _vllms_register_kernels()
+
+
+def constrain_drafted(logits_NV: Tensor, cumulative_B: Tensor, sampling_metadata: Any) -> Tensor:
+    """vLLM's temperature, top-k and top-p for drafted tokens; its top-k on processors fails where there are none, as in
+    every step that only reads prompts."""
+    return _vllms_constraints(logits_NV, cumulative_B, sampling_metadata) if len(logits_NV) else logits_NV
 
 
 def _keeping_own(share: Any, part: str) -> Any:

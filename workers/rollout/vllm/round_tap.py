@@ -7,8 +7,10 @@ drafts so many tokens itself. What a step takes therefore counts for a draft len
 from dataclasses import dataclass, field
 from typing import Any
 
+from workers.algo.positions import at_least
 from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength
-from workers.rollout.statistics import RoundStatistics, at_positions
+from workers.rollout.statistics import RoundStatistics
+from workers.rollout.vllm.lookup_clock import LOOKUP_CLOCK
 from workers.rollout.vllm.verification_log import added_name
 
 
@@ -33,9 +35,11 @@ class _Step:
     is_pure: bool = True
     """Nothing but rounds: no prompt was read in it."""
     chosen: int = 0
+    """Draft length of the drafts made in it; for lookups, whether any were looked for."""
     num_drafted: list[int] = field(default_factory=list)
     num_accepted: list[int] = field(default_factory=list)
-    num_tokens: int = 0
+    found: int = 0
+    """Tokens a sequence of what was looked up in it."""
 
 
 @dataclass(slots=True)
@@ -74,15 +78,20 @@ class RoundTap:
     def __init__(self, scheduler: Any, *, is_lookup: bool) -> None:
         """is_lookup: whether only a lookup tells if there is a draft."""
         self._scheduler, self._is_lookup = scheduler, is_lookup
-        self._update = scheduler.update_from_output
+        self._update, self._take_drafts = scheduler.update_from_output, scheduler.update_draft_token_ids
         scheduler.update_from_output = self._update_from_output
         if scheduler.num_spec_tokens:
             scheduler.dynamic_sd_lookup = self
+            if is_lookup:
+                scheduler.update_draft_token_ids = self._update_draft_token_ids
+        self.padding_length: int | None = None
+        """Where drafts are looked up: so many tokens 0 in the place of each, to measure what verifying them takes."""
         self.begin(FixedDraftLength(0))
 
     def begin(self, lengths: DraftLengths) -> None:
         """Forget the call before; lengths decides draft lengths and is told of rounds."""
         self._lengths = lengths
+        lengths.begin()
         self._step: _Step | None = None
         self._chosen = 0
         self._num_tokens: dict[str, int] = {}
@@ -100,20 +109,21 @@ class RoundTap:
     def end_step(self, seconds: float) -> None:
         """The step's wall time; tells what decides draft lengths."""
         step, self._step = self._step, None
+        lookup_s = LOOKUP_CLOCK.take() if self._is_lookup else 0.0
         if step is None or not step.is_pure or not step.num_sequences:
             return
-        drafted = max(step.num_drafted, default=0)
-        predicted_s = self._lengths.predicted_s(step.num_sequences, drafted)
-        self.statistics.time(step.num_sequences, drafted, seconds, predicted_s)
-        is_steady = self._is_lookup or step.chosen == drafted
-        tried, accepted = (at_positions(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
-        observed_s = seconds if is_steady or not predicted_s else predicted_s
-        self._lengths.observe(step.num_sequences, drafted, tried, accepted, observed_s)
+        number, drafted, lengths = step.num_sequences, max(step.num_drafted, default=0), self._lengths
+        predicted_s = lengths.predicted_s(number, drafted)
+        self.statistics.time(number, drafted, seconds, predicted_s)
+        is_steady = self._is_lookup or step.chosen == drafted or not predicted_s
+        tried, accepted = (at_least(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
+        lengths.observe(number, drafted, tried, accepted, seconds - lookup_s if is_steady else predicted_s)
         if self._is_lookup and step.chosen:
-            self._lengths.observe_lookup(step.num_sequences, step.num_tokens, seconds)
+            lengths.observe_lookup(number, step.found, lookup_s)
 
     def _update_from_output(self, planned: Any, output: Any) -> Any:
-        sampled = dict(zip(output.req_ids, output.sampled_token_ids or [], strict=False))
+        # The scheduler cuts them where responses end.
+        sampled = {r: len(tokens) for r, tokens in zip(output.req_ids, output.sampled_token_ids or [], strict=False)}
         results = self._update(planned, output)
         kept = {one.request_id: len(one.new_token_ids) for part in results.values() for one in part.outputs}
         self._step = _Step(len(planned.num_scheduled_tokens), chosen=self._chosen)
@@ -122,16 +132,28 @@ class RoundTap:
             drafted = planned.scheduled_spec_decode_tokens.get(request, [])
             if num_scheduled != 1 + len(drafted) or request not in started:
                 self._step.is_pure = False
-            self._play(added_name(request), drafted, len(sampled.get(request, ())), kept.get(request, 0))
+            self._play(added_name(request), drafted, sampled.get(request, 0), kept.get(request, 0))
         self.load.observe(self._scheduler)
         return results
+
+    def _update_draft_token_ids(self, found: Any) -> None:
+        """Drafts that were looked up, on their way into the next step, cut to the width that is worth verifying."""
+        drafts = found.draft_token_ids
+        if self.padding_length is not None:
+            drafts = [[0] * self.padding_length for _ in drafts]
+        elif longest := max(map(len, drafts), default=0):
+            longest = self._lengths.width([len(draft) for draft in drafts])
+            drafts = [draft[:longest] for draft in drafts]
+        if self._step is not None:
+            self._step.found = max(map(len, drafts), default=0)
+        found.draft_token_ids = drafts
+        self._take_drafts(found)
 
     def _play(self, name: str, drafted: list[int], num_sampled: int, num_kept: int) -> None:
         """One request's part of a step."""
         assert self._step is not None
         start = self._num_tokens.get(name, 0)
         self._num_tokens[name] = start + num_kept
-        self._step.num_tokens += num_kept
         if not drafted or not num_sampled:
             return
         accepted = num_sampled - 1

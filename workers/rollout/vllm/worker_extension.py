@@ -15,6 +15,7 @@ from vllm.model_executor.model_loader.reload.layerwise import (
 from vllm.v1.sample import rejection_sampler
 
 from workers.rollout.vllm.library import draft_model_of
+from workers.rollout.vllm.lookup_clock import LOOKUP_CLOCK
 from workers.rollout.vllm.mends import mend_vllm
 from workers.rollout.vllm.verification_log import VerificationLog, Verified
 
@@ -92,15 +93,18 @@ class RolloutWorker:
 
     def _propose_or_not(self, scheduler_output: Any, sampled_token_ids: Any, *arguments: Any, **named: Any) -> Any:
         """No draft, and nothing spent on one, in a call that does not speculate, nor where lookups are not worth it."""
-        is_looked_up = isinstance(sampled_token_ids, list)
-        if self._is_speculating and (scheduler_output.num_spec_tokens_to_schedule or not is_looked_up):
-            return self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
-        if not is_looked_up:
+        number = scheduler_output.num_spec_tokens_to_schedule
+        if not isinstance(sampled_token_ids, list):
+            if self._is_speculating:
+                return self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
             return torch.empty(len(sampled_token_ids), 0, dtype=torch.int64, device=sampled_token_ids.device)
-        if self._is_speculating and self._suffix_cache() is not None:  # it must hear of every token
+        if not self._is_speculating or (not number and self._suffix_cache() is None):
+            return [[] for _ in sampled_token_ids]
+        if not number:  # suffix decoding must hear of every token, and takes no other length
             scheduler_output.num_spec_tokens_to_schedule = self.model_runner.num_spec_tokens
-            self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
-        return [[] for _ in sampled_token_ids]
+        with LOOKUP_CLOCK.measuring():
+            drafts = self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
+        return drafts if number else [[] for _ in drafts]
 
 
 def _lacks(layer: nn.Module) -> bool:
