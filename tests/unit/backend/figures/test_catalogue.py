@@ -13,7 +13,8 @@ from contract.telemetry.metrics import METRICS
 from contract.telemetry.stages import STEP_STAGES
 
 NAMES = {
-    *("reward", "reward_failures", "acceptance_length", "acceptance_positions", "step_time", "speedup", "response_length"),
+    "reward_failures",
+    *("reward", "acceptance_length", "acceptance_positions", "step_time", "speedup", "response_length"),
     *("policy_health_kl", "policy_health_entropy", "clip_fraction", "grad_norm", "mismatch", "losslessness"),
     *("draft_loss", "warm_up", "draft_length", "speculated_rounds", "round_time", "evidence", "acceptance_test"),
     *("draft_pretraining", "held_out_acceptance", "weight_sync"),
