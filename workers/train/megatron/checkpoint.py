@@ -20,6 +20,7 @@ def save_ranks(folder: Path, optimizer: PolicyOptimizer, reference: nn.Module | 
     if layout.is_first:
         folder.mkdir(parents=True)
     dist.barrier(group=layout.hosts)
+    _prime(optimizer)
     dist_checkpointing.save(_sharded(optimizer, reference, is_loading=False), str(folder))
 
 
@@ -32,6 +33,8 @@ def load_ranks(folder: Path, optimizer: PolicyOptimizer, reference: nn.Module | 
     optimizer.model.module.load_state_dict(state["policy"])
     if reference is not None:
         reference.load_state_dict(state["reference"])
+    if any(_counts_by_parameter(part) for part in optimizer.inner.chained_optimizers):
+        _count_from_zero(state["optimizer"])
     optimizer.inner.load_state_dict(state["optimizer"])
 
 
@@ -49,12 +52,28 @@ def _sharded(optimizer: PolicyOptimizer, reference: nn.Module | None, *, is_load
 
 
 def _prime(optimizer: PolicyOptimizer) -> None:
-    """PyTorch's Adam has no state before its first step, but a place for it is needed to load into."""
+    """PyTorch's Adam has no state before its first step, but a place for it is needed, to load into and to write from."""
     for part in optimizer.inner.chained_optimizers:
-        if not isinstance(part.optimizer, torch.optim.AdamW | torch.optim.Adam):
+        if not _counts_by_parameter(part):
             continue
         for group in part.optimizer.param_groups:
             for parameter in group["params"]:
                 if not (state := part.optimizer.state[parameter]):
                     state["step"] = torch.tensor(0.0)
                     state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+
+
+def _counts_by_parameter(part: Any) -> bool:
+    """Whether it is PyTorch's Adam, which has a step count for each parameter."""
+    return isinstance(part.optimizer, torch.optim.AdamW | torch.optim.Adam)
+
+
+def _count_from_zero(state: Any) -> None:
+    """Without a distributed optimiser a step count of 0 is not written; put it where it is missing."""
+    if not isinstance(state, dict):
+        return
+    if "state" in state and "param_groups" in state:
+        state["state"].setdefault("common_step", torch.tensor(0.0))
+        return
+    for part in state.values():
+        _count_from_zero(part)

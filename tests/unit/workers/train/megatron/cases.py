@@ -205,6 +205,19 @@ GROUPS = {
             saves_after=1,
         ),
         Case("tensor-mixture-resumed", policy="mixture", trainer=TENSOR, num_steps=2, saves_after=1),
+        Case("resumed-at-start", trainer=TENSOR, num_steps=1, saves_after=0),
+        Case(
+            "whole-optimizer-resumed-at-start",
+            trainer=DATA | {"distributed_optimizer": False},
+            num_steps=1,
+            saves_after=0,
+        ),
+        Case(
+            "whole-optimizer-resumed",
+            trainer=DATA | {"distributed_optimizer": False, "precision": "bfloat16"},
+            num_steps=2,
+            saves_after=1,
+        ),
     ),
     4: (
         Case(
