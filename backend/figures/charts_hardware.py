@@ -1,6 +1,8 @@
 """Is the hardware busy, and how much of it counts? Charts of throughput, machines and GPUs."""
 
-from backend.figures.elements import Chart, Trace, chart_figure, line
+from typing import Any
+
+from backend.figures.elements import Chart, Trace, chart_figure, line, right_axis
 from backend.figures.palette import PALETTE, SEQUENCE
 from contract.telemetry.metrics import MAX_GPUS, MAX_NODES
 
@@ -75,8 +77,8 @@ def _memory() -> Chart:
 
 def _gpu_utilization() -> Chart:
     traces = [
-        line("hardware/gpu_utilization_mean_fraction", "mean of all", PALETTE["reference"], meta={"factor": 100}),
         *_each("hardware/gpu_{}_utilization_fraction", "GPU", MAX_GPUS, 100),
+        _of_all("hardware/gpu_utilization_mean_fraction", "mean of all", meta={"factor": 100}),
     ]
     return Chart(
         "gpu_utilization",
@@ -91,8 +93,8 @@ def _gpu_utilization() -> Chart:
 
 def _gpu_memory() -> Chart:
     traces = [
-        line("hardware/gpu_memory_max_gib", "fullest", PALETTE["reference"]),
         *_each("hardware/gpu_{}_memory_gib", "GPU", MAX_GPUS),
+        _of_all("hardware/gpu_memory_max_gib", "fullest"),
     ]
     return Chart(
         "gpu_memory",
@@ -106,8 +108,8 @@ def _gpu_memory() -> Chart:
 
 def _gpu_power() -> Chart:
     traces = [
-        line("hardware/gpu_power_w", "all together", PALETTE["reference"]),
         *_each("hardware/gpu_{}_power_w", "GPU", MAX_GPUS),
+        _of_all("hardware/gpu_power_w", "all together, right axis", yaxis="y2"),
     ]
     return Chart(
         "gpu_power",
@@ -115,8 +117,18 @@ def _gpu_power() -> Chart:
         "Hardware",
         "Mean over the step.",
         WITH_GPUS,
-        chart_figure(traces, "W", yaxis={"rangemode": "tozero"}),
+        chart_figure(
+            traces,
+            "W, each",
+            yaxis={"rangemode": "tozero"},
+            yaxis2=right_axis("W, all together", rangemode="tozero"),
+        ),
     )
+
+
+def _of_all(series: str, name: str, **more: Any) -> Trace:
+    """What the devices come to: drawn over their lines, named before them."""
+    return line(series, name, PALETTE["reference"], line={"width": 2.5}, legendrank=1, **more)
 
 
 def _each(series: str, noun: str, count: int, factor: float = 1) -> list[Trace]:

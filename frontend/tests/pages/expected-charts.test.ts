@@ -21,8 +21,17 @@ const figures = Object.entries(SERIES).map(([name, series]) => ({
   description: "",
 }));
 
-function shown(config: object, more: { job?: "draft_training"; latest?: Record<string, number> } = {}) {
-  const run = { job: "grpo" as const, latest: {}, config: config as Record<string, unknown>, ...more };
+function shown(
+  config: object,
+  more: { job?: "draft_training"; latest?: Record<string, number>; is_ended?: boolean } = {},
+) {
+  const run = {
+    job: "grpo" as const,
+    latest: {},
+    is_ended: false,
+    config: config as Record<string, unknown>,
+    ...more,
+  };
   return expectedCharts(figures, run).map(({ name }) => name);
 }
 
@@ -57,6 +66,12 @@ test("what was measured after all is shown", () => {
   expect(shown({ drafter: { kind: "none" } }, { latest: { "speedup/step_ratio": 1 } })).toContain("speedup");
 });
 
+test("a run that has ended shows what it measured, and waits for nothing", () => {
+  const config = { drafter: { kind: "eagle3" } };
+  expect(shown(config, { is_ended: true, latest: { "reward/train_mean": 1 } })).toEqual(["reward"]);
+  expect(shown(config, { is_ended: true })).toEqual([]);
+});
+
 test("charts of GPUs wait only for runs that take some", () => {
   const hardware = [
     "hardware/gpu_0_power_w",
@@ -65,7 +80,9 @@ test("charts of GPUs wait only for runs that take some", () => {
   ];
   const charts = hardware.map((name) => ({ name, series: [name], title: name, group: "", description: "" }));
   const names = (resources: object) =>
-    expectedCharts(charts, { job: "grpo", latest: {}, config: { resources } }).map(({ name }) => name);
+    expectedCharts(charts, { job: "grpo", latest: {}, is_ended: false, config: { resources } }).map(
+      ({ name }) => name,
+    );
   expect(names({ gpus_per_node: 8 })).toEqual(hardware);
   expect(names({ gpus_per_node: 0 })).toEqual(["hardware/node_0_cpu_fraction"]);
 });
@@ -74,7 +91,7 @@ test("failures of scorers are waited for where a scorer can fail", () => {
   const series = ["reward/num_failures_raised"];
   const failures = [{ name: "reward_failures", title: "", group: "", description: "", series }];
   const isShown = (task: object) =>
-    expectedCharts(failures, { job: "grpo", latest: {}, config: { task } }).length === 1;
+    expectedCharts(failures, { job: "grpo", latest: {}, is_ended: false, config: { task } }).length === 1;
   expect(isShown({ kind: "dataset", reward: { kind: "math" } })).toBe(true);
   expect(isShown({ kind: "dataset", reward: { kind: "exact" } })).toBe(false);
   expect(isShown({ kind: "arithmetic" })).toBe(false);

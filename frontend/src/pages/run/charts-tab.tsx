@@ -4,7 +4,7 @@ import type { RunRead, Schemas } from "../../api/client.ts";
 import { figuresQuery } from "../../api/queries.ts";
 import { AXES, type AxisKind } from "../../charts/axis.ts";
 import { Chart, type ChartView } from "../../charts/chart.tsx";
-import { ProblemNote, Waiting } from "../../design/states.tsx";
+import { Empty, ProblemNote, Waiting } from "../../design/states.tsx";
 import { useSeriesError } from "../../series/use-series.ts";
 import { expectedCharts } from "./expected-charts.ts";
 
@@ -23,6 +23,11 @@ export function ChartsTab({ run }: { run: RunRead }) {
   const shown = expectedCharts(figures.data.figures, run);
   return (
     <>
+      {shown.length === 0 && (
+        <Empty title="Nothing was measured.">
+          <p className="muted">The run ended before that. Its log says how far it came.</p>
+        </Empty>
+      )}
       <ViewBar view={view} hasAxes={!isSetUpOnly} onChange={setView} />
       <SeriesNote />
       {grouped(shown, isSettingUp ? SET_UP_GROUP : null).map(({ group, items }) => (

@@ -2,7 +2,7 @@ import type { RunRead, Schemas } from "../../api/client.ts";
 import { getAt } from "../../forms/values.ts";
 
 type FigureRead = Schemas["FigureRead"];
-type Configured = Pick<RunRead, "job" | "config" | "latest">;
+type Configured = Pick<RunRead, "job" | "config" | "latest" | "is_ended">;
 
 const OF_STEPS = /^(?!warm_up\/|draft_pretraining\/)/;
 const OF_SPECULATION =
@@ -14,10 +14,14 @@ const OF_SCORERS = /^reward\/num_failures/;
 const OF_PROBE = /^speedup\//;
 const OF_GPUS = /^hardware\/gpu_|^throughput\/.*_mfu_/;
 
-/** The charts that show something or will: not those whose every series the configuration leaves out. */
+/**
+ * The charts that show something or will: not those whose every series the configuration leaves out, and of a run that
+ * has ended only what was measured.
+ */
 export function expectedCharts(figures: FigureRead[], run: Configured): FigureRead[] {
   const absent = absentSeries(run);
-  const comes = (name: string) => name in run.latest || !absent.some((pattern) => pattern.test(name));
+  const isAwaited = (name: string) => !run.is_ended && !absent.some((pattern) => pattern.test(name));
+  const comes = (name: string) => name in run.latest || isAwaited(name);
   return figures.filter(({ series }) => series.some(comes));
 }
 
