@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from contract.config.dataset import PROMPT_PLACE
+from contract.config.drafter import SuffixDrafter
 from contract.config.policy import SCRATCH_POSITIONS
 from contract.config.resource_rules import RESOURCE_RULES
 from contract.config.rule import Rule
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Location = tuple[str | int, ...]
 
 
+_SUFFIX_MIN_MATCH = SuffixDrafter().min_match_tokens
 _TRAINED_DRAFTERS = ("eagle3", "mtp", "draft_model")
 
 RULES: tuple[Rule, ...] = (
@@ -84,6 +86,36 @@ RULES: tuple[Rule, ...] = (
         (),
         lambda temperature: temperature > 0,
         lambda: "must be above 0: greedy responses of a group are all equal, so advantages are all zero",
+    ),
+    Rule(
+        "rollout.min_p",
+        ("rollout.kind", "drafter.kind", "rollout.top_p"),
+        lambda min_p, engine, drafter, top_p: not min_p or engine != "vllm" or (drafter == "none" and top_p == 1),
+        lambda *_: (
+            "must be 0 with rollout vllm, unless drafter is none and top_p is 1: vLLM leaves min_p out where it "
+            "verifies drafts, and cuts by it before top_p instead of after"
+        ),
+    ),
+    *(
+        Rule(
+            f"{part}.temperature",
+            ("rollout.kind",),
+            lambda temperature, engine: engine != "vllm" or not 0 < temperature < 0.01,
+            lambda _: "must be at least 0.01 with rollout vllm, which would draw at 0.01 instead",
+        )
+        for part in ("rollout", "validation")
+    ),
+    Rule(
+        "rollout.max_sequence_tokens",
+        ("rollout.max_new_tokens",),
+        lambda tokens, new: tokens > new,
+        lambda new: f"must be more than max_new_tokens = {new:,}, for the prompt is part of the sequence",
+    ),
+    Rule(
+        "drafter.min_match_tokens",
+        ("drafter.kind", "rollout.kind"),
+        lambda tokens, drafter, engine: (drafter, engine) != ("suffix", "vllm") or tokens == _SUFFIX_MIN_MATCH,
+        lambda *_: f"must be left at {_SUFFIX_MIN_MATCH} with rollout vllm, whose suffix decoding has no such limit",
     ),
     Rule(
         "rollout.max_new_tokens",

@@ -12,7 +12,7 @@ from contract.config import RunConfig
 from contract.config.drafter import NoDrafter, TrainedDrafter
 from contract.config.rollout import VllmRollout
 from workers.data.tokenizer import load_tokenizer
-from workers.rollout.vllm.checks import check_draft, max_sequence_tokens, policy_config
+from workers.rollout.vllm.checks import check_draft, max_sequence_tokens, policy_shape
 from workers.rollout.vllm.drafters import LOOKED_UP, speculative_config, stage_draft
 from workers.rollout.vllm.engine import EngineShape, VllmRolloutEngine
 from workers.rollout.vllm.library import load_vllm
@@ -28,7 +28,7 @@ def build_vllm_engine(config: RunConfig, policy_folder: Path, draft_folder: Path
     Raises ValueError, CheckpointError among them, for what does not go together, and ImportError for what is not
     installed, before anything is started.
     """
-    policy = policy_config(policy_folder)
+    policy = policy_shape(policy_folder)
     max_tokens = max_sequence_tokens(config, policy, policy_folder)
     check_draft(config, policy, draft_folder)
     rollout, drafter = config.rollout, config.drafter

@@ -72,8 +72,10 @@ class VllmRolloutEngine:
         return result
 
     def update_weights(self, part: Literal["policy", "draft"], weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Take up a part's weights, by their Hugging Face names, as they come; no more than two buckets are held.
+        """Take up a part's weights, by their Hugging Face names, as they come.
 
+        No more is held than a bucket and what belongs to layers that are not complete; until the call ends no tensor
+        may change that was handed in.
         All of them must come. Raises ValueError naming the first layer that lacks some.
         """
         if part == "draft" and not self.shape.has_draft_weights:

@@ -68,9 +68,9 @@ class RolloutWorker:
             initialize_layerwise_reload(self._module(part))
 
     def weights_load(self, part: Part, bucket: Sequence[tuple[str, Tensor]]) -> None:
-        """Some of the weights. They are copied, for a layer keeps them until its last one is there."""
+        """Some of the weights; a layer keeps them until its last one is there."""
         with self._configured(), torch.no_grad():
-            self._module(part).load_weights((name, tensor.clone()) for name, tensor in bucket)
+            self._module(part).load_weights(bucket)
 
     def weights_finish(self, part: Part) -> list[str]:
         """All weights were given; returns the layers that lack some, and keep what they had."""
