@@ -52,7 +52,7 @@ def _sharded(optimizer: PolicyOptimizer, reference: nn.Module | None, *, is_load
 
 
 def _prime(optimizer: PolicyOptimizer) -> None:
-    """PyTorch's Adam has no state before its first step, but a place for it is needed, to load into and to write from."""
+    """PyTorch's Adam has no state before its first step, but a place for it is needed, to load into or write from."""
     for part in optimizer.inner.chained_optimizers:
         if not _counts_by_parameter(part):
             continue
