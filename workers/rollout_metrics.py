@@ -7,7 +7,7 @@ import torch
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH, MAX_SEQUENCES_EXPONENT
 from workers.algo.advantage import informative_groups
-from workers.rollout.engine import RolloutResult, RoundCost, SpeculationCounters
+from workers.rollout.engine import EngineLoad, RolloutResult, RoundCost, SpeculationCounters
 
 
 def rollout_metrics(result: RolloutResult, generation_s: float) -> dict[str, float]:
@@ -22,6 +22,19 @@ def rollout_metrics(result: RolloutResult, generation_s: float) -> dict[str, flo
         "rollout/truncated_fraction": sum(c.is_truncated for c in result.completions) / len(lengths),
         **speculation_metrics(result.counters),
         **controller_metrics(result.round_costs),
+        **load_metrics(result.load),
+    }
+
+
+def load_metrics(load: EngineLoad) -> dict[str, float]:
+    """Means over the steps of all engines; empty where none has a queue."""
+    if not load.num_steps:
+        return {}
+    return {
+        "engine/kv_cache_use_fraction": load.kv_cache_use_sum / load.num_steps,
+        "engine/kv_cache_use_max_fraction": load.kv_cache_use_max,
+        "engine/num_running_requests": load.num_running_sum / load.num_steps,
+        "engine/num_waiting_requests": load.num_waiting_sum / load.num_steps,
     }
 
 

@@ -12,6 +12,7 @@ from backend.figures.elements import (
     line,
     line_with_envelope,
     reference,
+    right_axis,
 )
 from backend.figures.palette import PALETTE, STAGES
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH
@@ -23,7 +24,7 @@ MAX_UNROLL_LENGTH = 8
 
 def speed() -> list[Chart]:
     """Charts of the group Speed."""
-    return [_speedup(), _step_time(), _round_time(), _weight_sync()]
+    return [_speedup(), _step_time(), _round_time(), _weight_sync(), _engine_load()]
 
 
 def set_up() -> list[Chart]:
@@ -119,6 +120,25 @@ def _weight_sync() -> Chart:
             line_with_envelope("weight_sync/transfer_s", "all engines", PALETTE["speedup_generation"]),
             "seconds",
             yaxis={"rangemode": "tozero"},
+        ),
+    )
+
+
+def _engine_load() -> Chart:
+    traces = [
+        line("engine/num_running_requests", "running", GENERATION),
+        line("engine/num_waiting_requests", "waiting", PALETTE["reference"]),
+        line("engine/kv_cache_use_fraction", "KV cache, %", PALETTE["train"], yaxis="y2", meta={"factor": 100}),
+    ]
+    return Chart(
+        "engine_load",
+        "Requests of an engine and its KV cache",
+        "Speed",
+        "Sequences decoded together and those that wait for a place, means over an engine's steps, and the share of the "
+        "KV cache in use: where it is full and many wait, more memory for the engine makes generation faster.",
+        "Appears after the first step of a run with vLLM engines.",
+        chart_figure(
+            traces, "requests", yaxis={"rangemode": "tozero"}, yaxis2=right_axis("% of the cache", range=[0, 105])
         ),
     )
 

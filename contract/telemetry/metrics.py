@@ -377,6 +377,17 @@ def _declare_audit() -> Iterator[Metric]:
     )
 
 
+def _declare_engine() -> Iterator[Metric]:
+    """Of engines with a queue, as vLLM's: one step of the engine is one pass over its running requests."""
+    for name, unit, meaning, reduction in (
+        ("kv_cache_use_fraction", "1", "Mean share of the KV cache that holds sequences.", "mean"),
+        ("kv_cache_use_max_fraction", "1", "The largest share; near 1 requests wait or are taken out again.", "max"),
+        ("num_running_requests", "1", "Mean number of sequences decoded together in an engine.", "mean"),
+        ("num_waiting_requests", "1", "Mean number of sequences that wait for a place in an engine.", "mean"),
+    ):
+        yield Metric(f"engine/{name}", unit, meaning, reduction, "engine")  # type: ignore[arg-type]
+
+
 def _declare_hardware() -> Iterator[Metric]:
     """Means over the step of what psutil and NVML tell each second; see docs/operations/hardware.md."""
     for node in range(MAX_NODES):
@@ -445,5 +456,5 @@ def _declare_throughput() -> Iterator[Metric]:
 
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*_declare(), *_declare_throughput(), *_declare_hardware())
+    metric.name: metric for metric in (*_declare(), *_declare_throughput(), *_declare_engine(), *_declare_hardware())
 }

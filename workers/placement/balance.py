@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor
 
-from workers.rollout.engine import Completion, DraftEvidence, RolloutResult, SpeculationCounters
+from workers.rollout.engine import Completion, DraftEvidence, EngineLoad, RolloutResult, SpeculationCounters
 
 
 def share_out(num_prompts: int, num_parts: int) -> list[range]:
@@ -64,6 +64,7 @@ def merge_results(shares: Sequence[range], results: Sequence[RolloutResult], gen
         generation_s,
         [cost for result in results for cost in result.round_costs],
         _joined(evidence),
+        sum((result.load for result in results), EngineLoad()),
     )
 
 

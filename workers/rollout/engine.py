@@ -120,6 +120,27 @@ class SpeculationCounters:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """How busy an engine with a queue was, added up over its steps; steps of several engines add up too."""
+
+    num_steps: int = 0
+    kv_cache_use_sum: float = 0.0
+    """Share of the KV cache that holds sequences."""
+    kv_cache_use_max: float = 0.0
+    num_running_sum: int = 0
+    num_waiting_sum: int = 0
+
+    def __add__(self, other: "EngineLoad") -> "EngineLoad":
+        return EngineLoad(
+            self.num_steps + other.num_steps,
+            self.kv_cache_use_sum + other.kv_cache_use_sum,
+            max(self.kv_cache_use_max, other.kv_cache_use_max),
+            self.num_running_sum + other.num_running_sum,
+            self.num_waiting_sum + other.num_waiting_sum,
+        )
+
+
 @dataclass(slots=True)
 class RolloutResult:
     """What one generate() call made."""
@@ -133,6 +154,8 @@ class RolloutResult:
     """What the call's rounds cost, where it speculated or could have."""
     evidence: DraftEvidence | None = None
     """Of the responses asked for by evidence_of; None where nothing was drafted."""
+    load: EngineLoad = EngineLoad()
+    """Without steps for an engine that has no queue."""
 
 
 class RolloutEngine(Protocol):

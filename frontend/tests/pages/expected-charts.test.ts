@@ -96,3 +96,15 @@ test("failures of scorers are waited for where a scorer can fail", () => {
   expect(isShown({ kind: "dataset", reward: { kind: "exact" } })).toBe(false);
   expect(isShown({ kind: "arithmetic" })).toBe(false);
 });
+
+test("the load of an engine waits only for engines with a queue", () => {
+  const charts = [
+    { name: "load", series: ["engine/num_running_requests"], title: "", group: "", description: "" },
+  ];
+  const names = (kind: string) =>
+    expectedCharts(charts, { job: "grpo", latest: {}, config: { rollout: { kind } } }).map(
+      ({ name }) => name,
+    );
+  expect(names("vllm")).toEqual(["load"]);
+  expect(names("torch")).toEqual([]);
+});

@@ -2,8 +2,14 @@ import pytest
 import torch
 
 from contract.telemetry.metrics import MAX_DRAFT_LENGTH, METRICS
-from workers.rollout.engine import Completion, RolloutResult, RoundCost, SpeculationCounters
-from workers.rollout_metrics import controller_metrics, reward_metrics, rollout_metrics, speculation_metrics
+from workers.rollout.engine import Completion, EngineLoad, RolloutResult, RoundCost, SpeculationCounters
+from workers.rollout_metrics import (
+    controller_metrics,
+    load_metrics,
+    reward_metrics,
+    rollout_metrics,
+    speculation_metrics,
+)
 
 
 def _counters(num_drafts, k, accepted):
@@ -71,3 +77,14 @@ def test_rewards():
     assert metrics["reward/train_std"] == 0.5
     assert metrics["reward/uninformative_group_fraction"] == 0.5
     assert metrics.keys() <= METRICS.keys()
+
+
+def test_loads_of_engines_are_pooled_by_steps() -> None:
+    one, other = EngineLoad(1, 0.5, 0.5, 8, 4), EngineLoad(3, 0.6, 0.3, 12, 0)
+    assert load_metrics(one + other) == {
+        "engine/kv_cache_use_fraction": pytest.approx(1.1 / 4),
+        "engine/kv_cache_use_max_fraction": 0.5,
+        "engine/num_running_requests": 5,
+        "engine/num_waiting_requests": 1,
+    }
+    assert load_metrics(EngineLoad()) == {}

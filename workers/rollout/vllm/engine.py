@@ -64,7 +64,8 @@ class VllmRolloutEngine:
         self.begin(params.seed, lengths, is_speculating, record_rounds_of, evidence_of)
         completions = self._run([list(prompt) for prompt in prompts for _ in range(num_samples)], num_samples, params)
         verified = self.finish(remember)
-        result = RolloutResult(completions, SpeculationCounters(), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        result = RolloutResult(completions, SpeculationCounters(), seconds, load=self._tap.load)
         if is_speculating:
             self._tell(result, verified, record_rounds_of, evidence_of)
         for index in record_rounds_of if not is_speculating else ():
@@ -89,10 +90,6 @@ class VllmRolloutEngine:
         if missing:
             raise ValueError(f"the {part}'s weights lack those of {len(missing)} layers, the first is {missing[0]}")
         self._llm.reset_prefix_cache()
-
-    def engine_metrics(self) -> dict[str, float]:
-        """KV-cache use, running and waiting requests over the steps of the last call; empty before the first."""
-        return self._tap.load.metrics()
 
     def close(self) -> None:
         """Give memory and worker processes back."""

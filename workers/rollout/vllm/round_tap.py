@@ -9,6 +9,7 @@ from typing import Any
 
 from workers.algo.positions import at_least
 from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength
+from workers.rollout.engine import EngineLoad
 from workers.rollout.statistics import RoundStatistics
 from workers.rollout.vllm.lookup_clock import LOOKUP_CLOCK
 from workers.rollout.vllm.verification_log import added_name
@@ -42,36 +43,6 @@ class _Step:
     """Tokens a sequence of what was looked up in it."""
 
 
-@dataclass(slots=True)
-class Load:
-    """How busy the engine was, over the steps of one call."""
-
-    num_steps: int = 0
-    kv_cache_sum: float = 0.0
-    kv_cache_max: float = 0.0
-    running_sum: int = 0
-    waiting_sum: int = 0
-
-    def observe(self, scheduler: Any) -> None:
-        use = float(scheduler.kv_cache_manager.usage)
-        self.num_steps += 1
-        self.kv_cache_sum += use
-        self.kv_cache_max = max(self.kv_cache_max, use)
-        self.running_sum += len(scheduler.running)
-        self.waiting_sum += len(scheduler.waiting)
-
-    def metrics(self) -> dict[str, float]:
-        """Means over steps and the largest use; empty before the first step."""
-        if not self.num_steps:
-            return {}
-        return {
-            "engine/kv_cache_use_fraction": self.kv_cache_sum / self.num_steps,
-            "engine/kv_cache_use_max_fraction": self.kv_cache_max,
-            "engine/num_running_requests": self.running_sum / self.num_steps,
-            "engine/num_waiting_requests": self.waiting_sum / self.num_steps,
-        }
-
-
 class RoundTap:
     """One scheduler's; made once, begun anew for each call."""
 
@@ -98,7 +69,7 @@ class RoundTap:
         self.rounds: dict[str, list[PlayedRound]] = {}
         """By the name that a request was added with."""
         self.statistics = RoundStatistics()
-        self.load = Load()
+        self.load = EngineLoad()
 
     def __getitem__(self, num_sequences: int) -> int:
         """What the scheduler takes for its table of draft lengths by batch size."""
@@ -133,7 +104,9 @@ class RoundTap:
             if num_scheduled != 1 + len(drafted) or request not in started:
                 self._step.is_pure = False
             self._play(added_name(request), drafted, sampled.get(request, 0), kept.get(request, 0))
-        self.load.observe(self._scheduler)
+        scheduler = self._scheduler
+        use = float(scheduler.kv_cache_manager.usage)
+        self.load += EngineLoad(1, use, use, len(scheduler.running), len(scheduler.waiting))
         return results
 
     def _update_draft_token_ids(self, found: Any) -> None:

@@ -12,6 +12,7 @@ const OF_WARM_UP = /^warm_up\//;
 /** Comparing texts cannot fail. */
 const OF_SCORERS = /^reward\/num_failures/;
 const OF_PROBE = /^speedup\//;
+const OF_QUEUES = /^engine\//;
 const OF_GPUS = /^hardware\/gpu_|^throughput\/.*_mfu_/;
 
 /**
@@ -36,5 +37,6 @@ function absentSeries({ job, config }: Configured): RegExp[] {
     (at("task/kind") !== "dataset" || at("task/reward/kind") === "exact") && OF_SCORERS,
     at("probe/interval_steps") === 0 && OF_PROBE,
     !at("resources/gpus_per_node") && OF_GPUS,
+    at("rollout/kind") !== "vllm" && OF_QUEUES,
   ].filter((pattern) => pattern !== false);
 }

@@ -18,7 +18,7 @@ NAMES = {
     *("policy_health_kl", "policy_health_entropy", "clip_fraction", "grad_norm", "mismatch", "losslessness"),
     *("draft_loss", "warm_up", "draft_length", "speculated_rounds", "round_time", "evidence", "acceptance_test"),
     *("draft_pretraining", "held_out_acceptance", "weight_sync"),
-    *("throughput", "mfu", "cpu", "memory", "gpu_utilization", "gpu_memory", "gpu_power"),
+    *("throughput", "mfu", "cpu", "memory", "gpu_utilization", "gpu_memory", "gpu_power", "engine_load"),
 }
 SET_UP_AXES = {
     "warm_up": {"warm_up_step", "draft_pretraining_step"},

@@ -10,6 +10,7 @@ from workers.algo.lossless.identities import broken_counts, broken_rounds
 from workers.algo.sampling import Truncation, sampling_probs
 from workers.model.qwen3 import Qwen3Policy
 from workers.rollout.engine import SamplingParams
+from workers.rollout_metrics import load_metrics
 
 PROMPTS = [[3, 1, 2, 5], [7, 8, 3]]
 PARAMS = SamplingParams(1.0, 12, seed=1)
@@ -168,8 +169,8 @@ def test_rounds_cost_time(result, engine):
 
 
 def test_the_engine_tells_how_busy_it_was(engine):
-    engine.generate(PROMPTS, NUM_SAMPLES, PARAMS)  # twenty-four requests on eight places
-    metrics = engine.engine_metrics()
+    # Twenty-four requests on eight places.
+    metrics = load_metrics(engine.generate(PROMPTS, NUM_SAMPLES, PARAMS).load)
     assert 0 < metrics["engine/kv_cache_use_fraction"] <= metrics["engine/kv_cache_use_max_fraction"] < 1
     assert 1 < metrics["engine/num_running_requests"] <= 8
     assert 0 < metrics["engine/num_waiting_requests"] <= 16
