@@ -134,8 +134,8 @@ def _engine_load() -> Chart:
         "engine_load",
         "Requests of an engine and its KV cache",
         "Speed",
-        "Sequences decoded together and those that wait for a place, means over an engine's steps, and the share of the "
-        "KV cache in use: where it is full and many wait, more memory for the engine makes generation faster.",
+        "Sequences decoded together and those that wait for a place, means over an engine's steps, and the share of "
+        "the KV cache in use: where it is full and many wait, more memory for the engine makes generation faster.",
         "Appears after the first step of a run with vLLM engines.",
         chart_figure(
             traces, "requests", yaxis={"rangemode": "tozero"}, yaxis2=right_axis("% of the cache", range=[0, 105])
