@@ -109,7 +109,7 @@ def _gpu_memory() -> Chart:
 def _gpu_power() -> Chart:
     traces = [
         *_each("hardware/gpu_{}_power_w", "GPU", MAX_GPUS),
-        _of_all("hardware/gpu_power_w", "all together, right axis", yaxis="y2"),
+        _of_all("hardware/gpu_power_w", "all together", yaxis="y2"),
     ]
     return Chart(
         "gpu_power",

@@ -13,6 +13,7 @@ const LABELS: Record<string, string> = {
   top_k: "Top-k",
   min_p: "Min-p",
   train: "Training data",
+  share_fraction: "Share",
 };
 
 const KINDS: Record<string, string> = {

@@ -102,7 +102,7 @@ test("the load of an engine waits only for engines with a queue", () => {
     { name: "load", series: ["engine/num_running_requests"], title: "", group: "", description: "" },
   ];
   const names = (kind: string) =>
-    expectedCharts(charts, { job: "grpo", latest: {}, config: { rollout: { kind } } }).map(
+    expectedCharts(charts, { job: "grpo", latest: {}, is_ended: false, config: { rollout: { kind } } }).map(
       ({ name }) => name,
     );
   expect(names("vllm")).toEqual(["load"]);

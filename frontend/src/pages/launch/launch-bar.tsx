@@ -17,7 +17,10 @@ export function LaunchBar(props: LaunchBarProps) {
   const { resolved, memory, cluster, numProblems, isLaunching, onShowProblems } = props;
   return (
     <div className="launch-bar">
-      <p className="launch-summary">
+      <p
+        className={numProblems > 0 ? "launch-summary muted" : "launch-summary"}
+        title={numProblems > 0 ? "The settings as they were before they had problems." : undefined}
+      >
         {resolved === null ? (
           <span className="muted">Checking the settings.</span>
         ) : (

@@ -49,7 +49,7 @@ function Prepared({ root, examples, origin, params }: PreparedProps) {
     <>
       {asked && !example && (
         <p className="note tone-lost" role="alert">
-          There is no example {asked}. These are the defaults.
+          There is no example {asked}. Choose another, or begin without one.
         </p>
       )}
       <LaunchForm

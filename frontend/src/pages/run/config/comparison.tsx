@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { Fragment, useMemo, useState } from "react";
 import type { RunRead } from "../../../api/client.ts";
-import { examplesQuery, runQuery, validateConfig } from "../../../api/queries.ts";
+import { examplesQuery, runQuery, schemaQuery, validateConfig } from "../../../api/queries.ts";
 import { ProblemNote, Waiting } from "../../../design/states.tsx";
-import { difference } from "./difference.ts";
+import { type ObjectNode, readSchema } from "../../../forms/schema.ts";
+import { notableDifference } from "./difference.ts";
 
 const DEFAULTS = "the defaults";
 const PARENT = "the run it was cloned from";
@@ -12,6 +13,8 @@ const PARENT = "the run it was cloned from";
 export function Comparison({ run }: { run: RunRead }) {
   const [chosen, setChosen] = useState(run.cloned_from_id ? PARENT : DEFAULTS);
   const examples = useQuery(examplesQuery);
+  const schema = useQuery(schemaQuery);
+  const root = useMemo(() => schema.data && readSchema(schema.data), [schema.data]);
   const choices = [
     DEFAULTS,
     ...(run.cloned_from_id ? [PARENT] : []),
@@ -34,8 +37,9 @@ export function Comparison({ run }: { run: RunRead }) {
         </select>
       </div>
       {other.error && <ProblemNote error={other.error} onRetry={() => other.refetch()} />}
-      {other.isPending && <Waiting>Fetching what to compare with.</Waiting>}
-      {other.data && <Changes before={other.data} after={run.config} />}
+      {schema.error && <ProblemNote error={schema.error} onRetry={() => schema.refetch()} />}
+      {(other.isPending || schema.isPending) && <Waiting>Fetching what to compare with.</Waiting>}
+      {other.data && root && <Changes root={root} before={other.data} after={run.config} />}
     </section>
   );
 }
@@ -58,8 +62,8 @@ function useOther(run: RunRead, chosen: string, example: Record<string, unknown>
   };
 }
 
-function Changes({ before, after }: { before: unknown; after: unknown }) {
-  const changes = difference(before, after);
+function Changes({ root, before, after }: { root: ObjectNode; before: unknown; after: unknown }) {
+  const changes = notableDifference(root, before, after);
   if (changes.length === 0) return <p className="muted">No setting differs.</p>;
   return (
     <table className="changes">
@@ -74,7 +78,13 @@ function Changes({ before, after }: { before: unknown; after: unknown }) {
         {changes.map(({ path, before: there, after: here }) => (
           <tr key={path}>
             <th scope="row" className="mono">
-              {path}
+              {path.split(/(?<=[._])/).map((part, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a part may occur twice, and parts never move.
+                <Fragment key={index}>
+                  {part}
+                  <wbr />
+                </Fragment>
+              ))}
             </th>
             <td className="mono muted">{words(there)}</td>
             <td className="mono">{words(here)}</td>
