@@ -1,5 +1,6 @@
 """What a process of a run wrote last, for the message about its death."""
 
+import logging
 import os
 import socket
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 NUM_LINES = 20
 _MAX_BYTES = 16_000
+_FETCH_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,11 @@ class Process:
         name = f"It was process {self.pid} on {self.host}"
         if self.log is None:
             return f"{name}."
-        if self.host != socket.gethostname():
-            return f"{name}; its log is {self.log} there."
-        lines = _tail(Path(self.log))
-        return f"{name}. Its log, {self.log}, ends with:\n" + "\n".join(lines) if lines else f"{name}. It wrote no log."
+        is_here = self.host == socket.gethostname()
+        lines = _tail(Path(self.log)) if is_here else _fetched(self.address, Path(self.log).name)
+        if lines:
+            return f"{name}. Its log, {self.log}, ends with:\n" + "\n".join(lines)
+        return f"{name}. It wrote no log." if is_here else f"{name}; its log is {self.log} there."
 
 
 def _log_of_this_process() -> str | None:
@@ -48,6 +51,26 @@ def _log_of_this_process() -> str | None:
     except (OSError, AttributeError, ValueError):
         return None
     return target if Path(target).is_file() else None
+
+
+def _fetched(address: str, name: str) -> list[str]:
+    """From another machine of the cluster, by Ray's own agents; nothing where they do not answer, for that machine may
+    be gone with the process."""
+    import ray  # noqa: PLC0415  not where a process only describes itself
+    from ray.util.state import get_log  # noqa: PLC0415  it loads much, and is needed once in a run's life at most
+
+    if not ray.is_initialized():
+        return []
+    try:
+        cluster = ray.get_runtime_context().gcs_address
+        return [
+            line
+            for part in get_log(cluster, node_ip=address, filename=name, tail=NUM_LINES, timeout=_FETCH_TIMEOUT_S)
+            for line in part.splitlines()
+        ][-NUM_LINES:]
+    except Exception as error:  # whatever hinders it, the death is what has to be told
+        logging.getLogger(__name__).warning("The log of the lost process cannot be fetched: %s", error)
+        return []
 
 
 def _tail(path: Path) -> list[str]:

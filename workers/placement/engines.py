@@ -105,17 +105,10 @@ class RemoteEngines:
         does not matter which engine it falls to.
         """
         shares = pieces(len(prompts), len(self.actors), -(-self._max_batch_size // num_samples))
-        results: list[RolloutResult | None] = [None] * len(shares)
-        busy_s = [0.0] * len(self.actors)
-        working: dict[int, Any] = {}  # by engine
-        piece_of: dict[int, int] = {}
-        free = list(reversed(range(len(self.actors))))
-        for index, share in enumerate(shares):
-            if not free:
-                free.append(self._collect(working, piece_of, results, busy_s))
-            engine = free.pop()
-            piece_of[engine] = index
-            working[engine] = self.actors[engine].call.remote(
+        work = _Work(self._calls, len(self.actors))
+        for share in shares:
+            engine = work.free_engine()
+            reference = self.actors[engine].call.remote(
                 "generate",
                 [prompts[i] for i in share],
                 num_samples,
@@ -125,23 +118,43 @@ class RemoteEngines:
                 evidence_of=local_rows(evidence_of, share, num_samples),
                 remember=remember,
             )
-        while working:
-            self._collect(working, piece_of, results, busy_s)
-        return merge_results(shares, [result for result in results if result is not None], max(busy_s))
+            work.begin(engine, reference)
+        return merge_results(shares, work.results(), max(work.busy_s))
 
-    def _collect(
-        self,
-        working: dict[int, Any],
-        piece_of: dict[int, int],
-        results: list[RolloutResult | None],
-        busy_s: list[float],
-    ) -> int:
+
+class _Work:
+    """Which engine works on which piece. Pieces are numbered as they begin."""
+
+    def __init__(self, calls: RayCalls, num_engines: int) -> None:
+        self.busy_s = [0.0] * num_engines
+        """Time that each engine has spent generating."""
+        self._calls = calls
+        self._references: dict[int, Any] = {}
+        self._pieces: dict[int, int] = {}
+        self._results: list[RolloutResult | None] = []
+
+    def free_engine(self) -> int:
+        """One without work, after waiting for one where all have some."""
+        free = [engine for engine in range(len(self.busy_s)) if engine not in self._references]
+        return free[0] if free else self._collect()
+
+    def begin(self, engine: int, reference: Any) -> None:
+        self._references[engine], self._pieces[engine] = reference, len(self._results)
+        self._results.append(None)
+
+    def results(self) -> list[RolloutResult]:
+        """Of all pieces, when they are there."""
+        while self._references:
+            self._collect()
+        return [result for result in self._results if result is not None]
+
+    def _collect(self) -> int:
         """Take the result of an engine that is done; which one it is."""
-        engine = self._calls.first(working)
+        engine = self._calls.first(self._references)
         assert engine is not None
-        result = self._calls.get(f"{WHO} {engine}", working.pop(engine))
-        results[piece_of[engine]] = result
-        busy_s[engine] += result.generation_s
+        result: RolloutResult = self._calls.get(f"{WHO} {engine}", self._references.pop(engine))
+        self._results[self._pieces[engine]] = result
+        self.busy_s[engine] += result.generation_s
         return engine
 
 

@@ -61,6 +61,7 @@ class SendingEnd:
 
     def send(self, source: WeightSource, part: Part) -> Iterator[list[ArrayBucket | CudaBucket]]:
         """All buckets of a part, one copy for each engine that opens one where copies can be opened only once."""
+        self.sent = None
         manifest: Manifest = {}
         num_bytes = num_buckets = 0
         weights = source.export_weights(part)

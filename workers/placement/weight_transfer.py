@@ -6,7 +6,6 @@ processors.
 """
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from contract.config import RunConfig
@@ -64,52 +63,56 @@ class WeightTransfer:
         }
 
     def _set_up(self, *, on_gpus: bool) -> None:
-        actors = self._engines.actors
+        actors, first = self._engines.actors, self._trainer.first
         self._calls.get_all(ENGINE, [actor.receives.remote(verify=self._verify) for actor in actors])
         handover = "cuda" if on_gpus and self._handed else "array"
-        self._get_trainer(self._trainer.first.sends.remote(handover, len(self._handed)))
+        self._get_trainer(first.sends.remote(handover, len(self._handed)))
         if not self._grouped:
             return
-        host, port = self._get_trainer(self._trainer.first.open.remote())
+        host, port = self._get_trainer(first.open.remote())
         meeting = Meeting(host, port, 1 + len(self._grouped), "nccl" if on_gpus else "gloo")
-        joins = [actors[index].join.remote(meeting, rank) for rank, index in enumerate(self._grouped, 1)]
-        sender = self._trainer.first.join.remote(meeting)
-        self._get_engines(self._grouped, joins)
+        joins = {index: actors[index].join.remote(meeting, rank) for rank, index in enumerate(self._grouped, 1)}
+        sender = first.join.remote(meeting)
+        self._get_engines(joins)
         self._get_trainer(sender)
 
     def _send(self, part: Part) -> Sent:
         actors, first = self._engines.actors, self._trainer.first
-        others = [actor.walk_through.remote(part) for actor in self._trainer.actors[1:]]
-        receiving = [actors[index].receive.remote(part) for index in self._grouped]
-        begun = [actors[index].begin.remote(part) for index in self._handed]
-        options = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1 + _BUCKETS_AHEAD}
-        stream = first.send.options(**options).remote(part)
-        beside = [(f"{TRAINER} {rank}", other) for rank, other in enumerate(others, 1)]
-        beside += [(f"{ENGINE} {index}", reference) for index, reference in zip(self._grouped, receiving, strict=True)]
-        self._get_engines(self._handed, begun)
-        taken: list[Any] = []
-        for bucket in self._calls.stream_references(f"{TRAINER} 0", stream, beside):
-            self._get_engines(self._handed, taken)
-            taken = [actors[index].put.remote(bucket, copy) for copy, index in enumerate(self._handed)]
-        self._get_engines(self._handed, taken)
-        ended = [actors[index].end.remote() for index in self._handed]
+        others = {rank: actor.walk_through.remote(part) for rank, actor in enumerate(self._trainer.actors) if rank}
+        receiving = {index: actors[index].receive.remote(part) for index in self._grouped}
+        self._get_engines({index: actors[index].begin.remote(part) for index in self._handed})
+        self._hand_over(first.send, part, others, receiving)
+        ended = {index: actors[index].end.remote() for index in self._handed}
         sent: Sent = self._get_trainer(first.sent.remote())
-        for who, reference in beside[: len(others)]:
-            self._calls.get(who, reference)
-        self._check(sent, self._handed, self._get_engines(self._handed, ended))
-        self._check(sent, self._grouped, self._get_engines(self._grouped, receiving))
+        for rank, other in others.items():
+            self._calls.get(f"{TRAINER} {rank}", other)
+        self._check(sent, self._get_engines(ended) | self._get_engines(receiving))
         return sent
 
-    def _check(self, sent: Sent, engines: Sequence[int], received: Sequence[Manifest]) -> None:
+    def _hand_over(self, send: Any, part: Part, others: dict[int, Any], receiving: dict[int, Any]) -> None:
+        """Each bucket to the engines that are handed some; the next but one is not made before they have taken it."""
+        options = {"num_returns": "streaming", "_generator_backpressure_num_objects": 1 + _BUCKETS_AHEAD}
+        stream = send.options(**options).remote(part)
+        beside = [(f"{TRAINER} {rank}", other) for rank, other in others.items()]
+        beside += [(f"{ENGINE} {index}", reference) for index, reference in receiving.items()]
+        taken: dict[int, Any] = {}
+        for bucket in self._calls.stream_references(f"{TRAINER} 0", stream, beside):
+            if not self._handed:
+                self._get_trainer(bucket)  # nobody else would notice, were it an error
+            self._get_engines(taken)
+            taken = {
+                index: self._engines.actors[index].put.remote(bucket, copy) for copy, index in enumerate(self._handed)
+            }
+        self._get_engines(taken)
+
+    def _check(self, sent: Sent, received: dict[int, Manifest]) -> None:
         if self._verify:
-            for index, manifest in zip(engines, received, strict=True):
+            for index, manifest in received.items():
                 compare(sent.manifest, manifest, f"{ENGINE} {index}")
 
     def _get_trainer(self, reference: Any) -> Any:
         return self._calls.get(f"{TRAINER} 0", reference)
 
-    def _get_engines(self, indices: Sequence[int], references: Sequence[Any]) -> list[Any]:
-        return [
-            self._calls.get(f"{ENGINE} {index}", reference)
-            for index, reference in zip(indices, references, strict=False)
-        ]
+    def _get_engines(self, references: dict[int, Any]) -> dict[int, Any]:
+        """By engine."""
+        return {index: self._calls.get(f"{ENGINE} {index}", reference) for index, reference in references.items()}
