@@ -8,6 +8,7 @@ from pathlib import Path
 from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
+from contract.config.trainer import MegatronTrainer
 from contract.sizing.architecture import Architecture, check_model
 from contract.sizing.memory import num_generation_devices, num_training_devices
 from contract.telemetry.stages import Stage
@@ -29,6 +30,7 @@ from workers.telemetry.reporter import Reporter
 from workers.throughput import Sizing
 from workers.train.cache import write_folder
 from workers.train.checkpoint import CheckpointStore, RunProgress
+from workers.train.megatron.checks import check
 from workers.train.warm_up import warm_up_folder
 
 log = logging.getLogger(__name__)
@@ -143,6 +145,9 @@ class SetUp:
 
     def _starting_policy(self) -> Path:
         config = self._config
+        if isinstance(config.trainer, MegatronTrainer):
+            given = config.policy.path if isinstance(config.policy, CheckpointPolicy) else None
+            check(config.trainer, None if given is None else Path(given))
         if isinstance(config.policy, CheckpointPolicy):
             check_model(config.policy.model, _architecture(Path(config.policy.path)), config.policy.path)
             return Path(config.policy.path)

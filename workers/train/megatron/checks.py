@@ -11,13 +11,15 @@ class LayoutError(ValueError):
     """A setting that this policy or this machine cannot have; the message names the field, its value and the mend."""
 
 
-def check(trainer: MegatronTrainer, policy_folder: Path) -> None:
-    """Everything that can be told on a machine of the cluster before any rank is started.
+def check(trainer: MegatronTrainer, policy_folder: Path | None) -> None:
+    """Everything that can be told on a machine of the cluster before anything is made.
 
+    policy_folder: None where there is none yet; what a policy from scratch must be, the configuration's rules say.
     Raises LayoutError, or CheckpointError for a config.json that cannot be read.
     """
     check_packages(trainer)
-    check_layout(trainer, PolicyShape.read(policy_folder))
+    if policy_folder is not None:
+        check_layout(trainer, PolicyShape.read(policy_folder))
 
 
 def check_layout(trainer: MegatronTrainer, shape: PolicyShape) -> None:

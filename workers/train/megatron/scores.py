@@ -3,6 +3,7 @@
 Shape suffixes: R response tokens, V the whole vocabulary, C this rank's columns of it, B responses, T tokens.
 """
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ class ResponseScores:
     @torch.no_grad()
     def entropy_sum(self) -> float:
         """Of the distributions that the response tokens were drawn from, in nats: -sum_x p(x) log p(x) of each."""
-        log_p_RC = self._log_p_RC()
+        log_p_RC = self._log_p_RC
         products_RC = torch.where(log_p_RC.isneginf(), 0.0, log_p_RC.exp() * log_p_RC)
         total = -products_RC.sum(dtype=torch.float64)
         dist.all_reduce(total, group=self._layout.tensor_group)
@@ -51,13 +52,14 @@ class ResponseScores:
     @torch.no_grad()
     def distributions(self) -> "GatheredDistributions":
         """For the audit, which reads whole rows."""
-        return GatheredDistributions(self._log_p_RC(), self._micro_batch.ordinals_BT(), self._vocab_size, self._layout)
+        return GatheredDistributions(self._log_p_RC, self._micro_batch.ordinals_BT(), self._vocab_size, self._layout)
 
     @torch.no_grad()
     def gathered_logits(self) -> Tensor:
         """[R, V] before the temperature, on every tensor-parallel rank."""
         return gather_columns(self.logits_RC.detach(), self._layout)[:, : self._vocab_size]
 
+    @functools.cached_property
     def _log_p_RC(self) -> Tensor:
         scaled_RC = self.logits_RC.detach().float() / self._temperature
         return scaled_RC - _log_normalizer(scaled_RC, self._layout.tensor_group)[:, None]
