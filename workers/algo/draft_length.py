@@ -27,7 +27,7 @@ _TRIAL_ROUNDS = 4
 """Rounds that a trial takes: the first of a length pays for the change and says little of its cost."""
 _DOUBTFUL_GAIN = 1.15
 _PLAIN_INTERVAL_S = 0.2
-_PLAIN_ROUNDS = 8
+_PLAIN_ROUNDS = 16
 """Lookups that gain less are left out for some rounds from time to time."""
 _COLD_ROUNDS = 3
 """The first ones of a call: prompts were just read, and rounds take longer than others of their kind."""
@@ -68,6 +68,8 @@ class _LookupPlan:
 class DraftLengthController:
     """Chooses each round's draft length and learns from what it brought. Holds no random numbers: choosing by the past
     alone keeps samples exact."""
+
+    stride = 16
 
     def __init__(self, max_length: int, costs: CostTable) -> None:
         self.max_length = max_length
@@ -241,8 +243,7 @@ class DraftLengthController:
                 self.lookups.pass_round(round_.num_sequences)
         for kind, seconds in taken.items():
             self.costs.observe(*kind, seconds)
-        if rounds:
-            self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds])
+        self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds if round_.draft_length])
         for length, some in drafted.items():
             num_accepted = sum(sum(round_.num_accepted) for round_ in some)
             self.acceptance.observe_length(sum(round_.num_sequences for round_ in some), length, num_accepted)

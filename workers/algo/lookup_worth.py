@@ -2,7 +2,8 @@
 
 Worth of rounds with lookups against rounds without: (tokens / n) / (seconds / c(n, 0)), summed over rounds with
 exponential forgetting, above 1 where they pay. Tokens are those expected of what was found, for what was accepted is
-noise. Where they do not pay there is none, but for trials; what those lose is bound by a share of the time.
+noise. Where they do not pay there is none, but for trials; what those lose is bound by a share of the time, and each
+that fails makes the next one come later.
 """
 
 from collections.abc import Sequence
@@ -15,12 +16,15 @@ _WAKING_WORTH, _STAYING_WORTH = 1.05, 1.04
 _LARGEST_LOOKUP = 3.0
 """In medians."""
 _TRIAL_ROUNDS = 4
+_PAST_WEIGHT = 0.3
+"""Of what was seen before, from a trial on: it is old."""
 _FIRST_ROUNDS = 12
 """Before anything is known, longer: what is accepted is to be learned too."""
 _LARGEST_CREDIT = 2.0
 """Rounds without lookups whose time may be lost at once, gained by lookups before or saved."""
-_LEAST_PRICE = 0.25
-"""Of a trial, in the same: where lookups cost next to nothing they are not tried all the time."""
+_LEAST_PRICES = 0.25, 2.0
+"""Of a trial, in the same: after the first one that fails, and at most; each doubles it. Lookups that are just not
+worth their time seem to lose next to nothing, but choosing and learning take time too."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,7 @@ class _State:
     credit: float = 0.0
     price: float = 0.0
     """What the last trial lost; 0 before there was one."""
+    least_price: float = _LEAST_PRICES[0]
     backlog: float = 0.0
     """What its first lookup took for catching up."""
     first_lookup: float = 0.0
@@ -62,6 +67,7 @@ class LookupWorth:
         state = self._of(num_sequences)
         if not state.is_awake and state.credit >= state.price + (0.0 if is_fresh else state.backlog):
             state.is_awake, state.trial_rounds_left, state.lost = True, _TRIAL_ROUNDS, 0.0
+            state.tokens, state.time = state.tokens * _PAST_WEIGHT, state.time * _PAST_WEIGHT
         return state.is_awake
 
     def is_trial(self, num_sequences: int) -> bool:
@@ -108,10 +114,13 @@ class LookupWorth:
         if not state.price:
             state.credit = 0.0  # what there was to learn at first is not held against later trials
         else:
+            state.credit = min(state.credit, 0.0)
             state.backlog = max(state.first_lookup - state.lookup_time, 0.0)
         state.trial_rounds_left = 0
-        state.price = max(state.lost - state.backlog, _LEAST_PRICE)
+        state.price = max(state.lost - state.backlog, state.least_price)
         state.is_awake = state.worth > _WAKING_WORTH
+        least, largest = _LEAST_PRICES
+        state.least_price = least if state.is_awake else min(2 * state.least_price, largest)
 
     def _of(self, num_sequences: int) -> _State:
         return self._states.setdefault(num_sequences.bit_length(), _State())

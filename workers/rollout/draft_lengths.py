@@ -21,6 +21,9 @@ class DraftLengths(Protocol):
     """Chooses, and is told what came of it; workers.algo.draft_length.DraftLengthController is one."""
 
     max_length: int
+    stride: int
+    """Rounds without a draft from one that is chosen to have none: it is asked, and told of them, once in so many.
+    Both take time, in which rounds without a draft bring nothing."""
 
     def begin(self) -> None:
         """A call begins."""
@@ -49,6 +52,8 @@ class DraftLengths(Protocol):
 
 class FixedDraftLength:
     """Always the same."""
+
+    stride = 1
 
     def __init__(self, draft_length: int) -> None:
         self.max_length = draft_length

@@ -113,6 +113,8 @@ class Generation:
         self.num_started = 0
         self.completions: list[Completion | None] = [None] * self.num_completions
         self.statistics = RoundStatistics()
+        self.plain_rounds: list[tuple[int, float, bool]] = []
+        """Without a draft, not accounted for yet: number of rows, seconds, whether those are typical."""
 
     def run(self, max_rounds: int | None = None) -> list[Completion]:
         """Generate everything, or what is complete after so many rounds."""
@@ -121,6 +123,7 @@ class Generation:
         while self.rows and max_rounds != 0:
             self._round()
             max_rounds = None if max_rounds is None else max_rounds - 1
+        self._account_plain_rounds()
         return [completion for completion in self.completions if completion is not None]
 
     def _round(self) -> None:
@@ -142,8 +145,9 @@ class Generation:
 
     def _draft(self) -> tuple[Draft | None, float | None]:
         """The round's draft, and how long it was looked for; None where it was not."""
-        if self.session is None:
+        if self.session is None or 0 < len(self.plain_rounds) < self.draft_length.stride:
             return None, None
+        self._account_plain_rounds()
         if self.is_lookup:
             return self._look_up(self.session)
         length = self.draft_length.choose(len(self.rows))
@@ -209,6 +213,9 @@ class Generation:
         if self.session is None:
             return
         policy, num_rows = self.draft_length, len(num_kept)
+        if draft is None and lookup_s is None:
+            self.plain_rounds.append((num_rows, seconds, is_typical))
+            return
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
         if width:
@@ -220,6 +227,15 @@ class Generation:
         policy.observe(num_rows, width, tried, accepted, seconds - (lookup_s or 0.0))
         if lookup_s is not None:
             policy.observe_lookup(num_rows, width, lookup_s)
+
+    def _account_plain_rounds(self) -> None:
+        """The same, for those without a draft and without a lookup."""
+        policy, rounds = self.draft_length, self.plain_rounds
+        for num_rows, seconds, is_typical in rounds:
+            self.statistics.time(num_rows, 0, seconds, policy.predicted_s(num_rows, 0))
+            if is_typical:
+                policy.observe(num_rows, 0, (), (), seconds)
+        rounds.clear()
 
     def _refill(self, free: list[int]) -> None:
         """Start pending completions in free rows, until none is pending or none is free; then close the gaps.

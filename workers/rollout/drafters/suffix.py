@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 from workers.rollout.drafters.drafter import Draft, Verified
 from workers.rollout.drafters.lookup import to_draft
+from workers.rollout.drafters.suffix_index import ROOT
 from workers.rollout.drafters.suffix_memory import Remembered, SuffixMemory
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
@@ -17,6 +19,9 @@ _MIN_PROBABILITY = 0.1
 """Estimated chance of being accepted whole below which a proposal ends. On responses of the shipped example, at k = 6,
 that spares 20 % of the drafted tokens and costs 2 % of the acceptance length, against never ending before k; 0.2 would
 spare 45 % and cost 9 %. The longest of a round's proposals decides what the round costs, so that the mark is low."""
+
+_LARGEST_ROUND = MAX_DRAFT_LENGTH + 1
+"""Tokens. Where a response lacks more of the index, nothing was looked up of late."""
 
 
 class SuffixDrafter:
@@ -48,13 +53,13 @@ class _Place:
     __slots__ = ("num_known", "remembered", "state")
 
     def __init__(self, remembered: Remembered) -> None:
-        self.remembered, self.state = remembered, remembered.beginning
+        self.remembered, self.state = remembered, ROOT
         self.num_known = 0
         """Response tokens that the index holds."""
 
     def advance(self, response: Sequence[int]) -> None:
         """Take note of what the response has become."""
-        extend, state = self.remembered.index.extend, self.state
+        extend, state = self.remembered.index.extend, self.state if self.num_known else self.remembered.beginning
         for token_id in response:
             state = extend(state, token_id)
         self.state = state
@@ -106,11 +111,15 @@ class SuffixSession:
         place = self._places[row]
         assert place is not None
         self._places[row] = None
-        if place.num_known:
-            place.advance(token_ids[place.num_known :])
-            self._drafter.memory.keep(place.remembered, len(token_ids))
+        memory, rest = self._drafter.memory, token_ids[place.num_known :]
+        if not place.num_known:
+            memory.put_off(place.remembered, rest)
+        elif len(rest) > _LARGEST_ROUND:
+            memory.keep(place.remembered, place.num_known)
+            memory.put_off(place.remembered, rest, place.state)
         else:
-            self._drafter.memory.put_off(place.remembered, token_ids)
+            place.advance(rest)
+            memory.keep(place.remembered, len(token_ids))
 
     def move_row(self, source: int, target: int) -> None:
         self._places[target], self._places[source] = self._places[source], None

@@ -15,19 +15,28 @@ class Remembered:
 
     prompt: tuple[int, ...]
     index: SuffixIndex
-    """Of prompt and responses, so that a response's first tokens are found by the prompt before them."""
-    beginning: int
-    """State of the index in which responses begin."""
+    """Of prompt and responses, so that a response's first tokens are found by the prompt before them. Reading takes
+    time, which is spent when something is looked up."""
     num_tokens: int
     """Of the prompt and of complete responses."""
-    unread: list[list[int]]
-    """The newest responses that are not in the index yet: reading them takes time, which is spent when something is
-    looked up."""
+    unread: list[tuple[int | None, list[int]]]
+    """The newest responses that are not in the index, or their ends and the state in which those go on."""
+    read_beginning: int | None = None
+
+    @property
+    def beginning(self) -> int:
+        """State of the index in which responses begin. The prompt is read when this is first asked for."""
+        if self.read_beginning is None:
+            state = ROOT
+            for token_id in self.prompt:
+                state = self.index.extend(state, token_id)
+            self.read_beginning = state
+        return self.read_beginning
 
     def read(self) -> None:
         """Put what is unread into the index."""
-        for token_ids in self.unread:
-            state = self.beginning
+        for known, token_ids in self.unread:
+            state = self.beginning if known is None else known
             for token_id in token_ids:
                 state = self.index.extend(state, token_id)
         self.unread.clear()
@@ -49,7 +58,7 @@ class SuffixMemory:
         prompt = tuple(token_ids)
         found = self._by_prompt.pop(prompt, None)
         if found is None:
-            found = self._from_below(prompt) or _begin(prompt)
+            found = self._from_below(prompt) or Remembered(prompt, SuffixIndex(), len(prompt), [])
             self.num_stored_tokens += found.num_tokens
         self._by_prompt[prompt] = found
         self._forget()
@@ -65,12 +74,13 @@ class SuffixMemory:
             self._count(remembered, num_tokens)
             self._forget()
 
-    def put_off(self, remembered: Remembered, token_ids: list[int]) -> None:
-        """A response is complete in which nothing was looked up. It is read when something is; of many the newest."""
+    def put_off(self, remembered: Remembered, token_ids: list[int], state: int | None = None) -> None:
+        """A response is complete, at whose end nothing was looked up: that end, and the state before it unless it is
+        all of it. It is read when something is looked up; of many the newest."""
         if self._by_prompt.get(remembered.prompt) is remembered:
-            remembered.unread.append(token_ids)
+            remembered.unread.append((state, token_ids))
             if len(remembered.unread) > _MAX_UNREAD:
-                self._count(remembered, -len(remembered.unread.pop(0)))
+                self._count(remembered, -len(remembered.unread.pop(0)[1]))
             self._count(remembered, len(token_ids))
             self._forget()
 
@@ -82,17 +92,10 @@ class SuffixMemory:
         known = self._below._by_prompt.get(prompt) if self._below else None
         if known is None:
             return None
-        return Remembered(prompt, known.index.copy(), known.beginning, known.num_tokens, known.unread[:])
+        return Remembered(prompt, known.index.copy(), known.num_tokens, known.unread[:], known.read_beginning)
 
     def _forget(self) -> None:
         """Down to the bound. The prompt seen last goes too where it alone is too much; rows at work keep their own."""
         while self.num_stored_tokens > self.max_stored_tokens:
             oldest = next(iter(self._by_prompt))
             self.num_stored_tokens -= self._by_prompt.pop(oldest).num_tokens
-
-
-def _begin(prompt: tuple[int, ...]) -> Remembered:
-    index, state = SuffixIndex(), ROOT
-    for token_id in prompt:
-        state = index.extend(state, token_id)
-    return Remembered(prompt, index, state, len(prompt), [])

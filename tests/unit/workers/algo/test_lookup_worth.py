@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from workers.algo.lookup_worth import LookupWorth
@@ -67,3 +69,17 @@ def test_numbers_of_sequences_are_judged_apart():
     run(worth, 100, tokens=1.5, lookup_time=0.2, round_time=1.0, number=2)
     assert not worth.is_awake(64, is_fresh=False)
     assert worth.is_awake(2, is_fresh=False)
+
+
+def test_trials_that_fail_come_later_and_later_until_one_succeeds():
+    worth = LookupWorth(SHARE)
+    looked, _ = run(worth, 4000, tokens=1.0, lookup_time=0.01, round_time=1.0)
+    begins = [i for i in range(1, 4000) if looked[i] and not looked[i - 1]]
+    waits = [later - earlier for earlier, later in pairwise(begins)]
+    assert waits == sorted(waits)
+    assert waits[0] < 60
+    assert 190 < waits[-1] < 210
+    run(worth, 500, tokens=2.0, lookup_time=0.01, round_time=1.0)
+    looked, _ = run(worth, 200, tokens=1.0, lookup_time=0.01, round_time=1.0)
+    assert looked[0]
+    assert len([i for i in range(1, 200) if looked[i] and not looked[i - 1]]) > 1

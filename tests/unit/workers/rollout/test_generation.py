@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from workers.rollout.draft_lengths import FixedDraftLength
 from workers.rollout.engine import SamplingParams
 
 PROMPTS = [[3, 4, 5, 6, 7], [8], [9, 10, 11]]
@@ -71,3 +72,31 @@ def test_without_speculation_nothing_is_counted_and_rounds_are_single_tokens(mod
     assert [completion.rounds for completion in result.completions if completion is not result.completions[1]] == [
         []
     ] * 5
+
+
+class SparseDraftLengths(FixedDraftLength):
+    """One draft, then a round without; asked once in four of these."""
+
+    stride = 4
+
+    def __init__(self):
+        super().__init__(2)
+        self.asked, self.told = [], []
+
+    def choose(self, num_sequences):
+        self.asked.append(2 if len(self.asked) % 2 == 0 else 0)
+        return self.asked[-1]
+
+    def observe(self, num_sequences, draft_length, num_tried, accepted, seconds):
+        self.told.append(draft_length)
+
+
+def test_what_chooses_lengths_is_told_of_every_round_and_asked_once_in_a_stride_of_plain_ones(models):
+    engine = models.engine(max_batch_size=2, draft_length=2, eos=[])
+    lengths = SparseDraftLengths()
+    engine._lengths = lambda *_: lengths
+    result = engine.generate([[3, 4]], 2, SAMPLED)
+    rounds = [2, 0, 0, 0, 0] * len(lengths.told)
+    assert lengths.told == rounds[: len(lengths.told)]
+    assert len(lengths.asked) == math.ceil(len(lengths.told) / 5) + math.ceil((len(lengths.told) - 1) / 5)
+    assert sum(cost.num_rounds for cost in result.round_costs) == len(lengths.told)

@@ -133,3 +133,16 @@ def test_no_end_is_passed():
 def test_limits_are_checked(limits):
     with pytest.raises(ValueError, match=r"min_match_tokens = \d, max_match_tokens = 2"):
         SuffixDrafter(*limits, max_stored_tokens=10)
+
+
+def test_a_response_whose_end_was_not_looked_up_is_read_with_the_next_lookup():
+    drafter = drafter_of()
+    response = [5, *range(100, 140), 0]
+    session = session_of(drafter, [0])
+    proposals(session, [row_of(0, 5)])
+    session.retire(0, response)
+    index = drafter.memory.of(PROMPTS[0]).index
+    assert (index.count([5]), index.count([100])) == (1, 0)
+    assert drafter.memory.num_stored_tokens == 2 + len(response)
+    assert proposals(session_of(drafter, [0]), [row_of(0, 5)], 3) == [[100, 101, 102]]
+    assert index.count(response) == 1

@@ -58,3 +58,15 @@ def test_what_is_learned_above_is_not_known_below():
     assert above.of(A).index.count([7]) == 2
     assert memory.of(A).index.count([7]) == 1
     assert not is_known(memory, B, [5])
+
+
+def test_what_was_put_off_is_read_where_it_belongs():
+    memory = SuffixMemory(100)
+    at_work = memory.of(A)
+    assert at_work.index.num_states == 1  # not even the prompt was read
+    memory.put_off(at_work, [5, 6])
+    state = at_work.index.extend(at_work.beginning, 7)
+    memory.put_off(at_work, [8, 9], state)
+    at_work.read()
+    assert [at_work.index.count(run) for run in ([1, 1, 5, 6], [1, 1, 7, 8, 9], [1, 1, 8])] == [1, 1, 0]
+    assert at_work.unread == []
