@@ -85,7 +85,7 @@ def findings(order: CheckOrder, nodes: list[NodeReport], num_nodes: int) -> list
 def reach_api(url: str) -> Finding:
     """Whether events could be delivered from here."""
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=_TIMEOUT_S) as answer:  # noqa: S310  as registered
+        with urllib.request.urlopen(f"{url.rstrip('/')}/api/v1/health", timeout=_TIMEOUT_S) as answer:  # noqa: S310  as registered
             is_ok = answer.status == 200
         detail = f"{url} answers" if is_ok else f"{url} answers {answer.status}"
     except (urllib.error.URLError, OSError, ValueError) as error:

@@ -51,7 +51,7 @@ def test_modules_are_found_and_not_imported():
 def api():
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200 if self.path == "/health" else 404)
+            self.send_response(200 if self.path == "/api/v1/health" else 404)
             self.end_headers()
 
         def log_message(self, *_):

@@ -9,7 +9,6 @@ import pytest
 import uvicorn
 
 from backend import bootstrap
-from backend.clusters.code import InstalledCode
 from backend.embedded.home import Home
 from backend.embedded.ports import Ports, free_port, is_free
 from backend.embedded.ray import RayService
@@ -18,7 +17,6 @@ from backend.launcher.jobs import GOING, JobState, NotStartedError, StartingErro
 from backend.launcher.ray_jobs import RayJobServer
 from backend.main import create_app
 from backend.settings import REPOSITORY
-from contract.cluster_check import CHECK_VARIABLE, CheckOrder, report_in
 
 # A worker that reports, crashes in its first attempt, and later does as it is told, or not.
 WORKER = """
@@ -70,7 +68,9 @@ def api(ray, settings, tmp_path):
     """The service on a port of its own, with its background thread; this machine's Ray is its cluster."""
     script, python = tmp_path / "worker.py", tmp_path / "python"
     script.write_text(WORKER)
-    python.write_text(f"#!/bin/sh\nexec {sys.executable} {script}\n")
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = workers.check_cluster ] && exec {sys.executable} "$@"\nexec {sys.executable} {script}\n'
+    )
     python.chmod(0o755)
     port = free_port()
     changes = {
@@ -81,6 +81,7 @@ def api(ray, settings, tmp_path):
         "reconcile_interval_s": 0.2,
         "stop_grace_s": 1.0,
         "max_concurrent_runs": 2,
+        "cluster_reward_modules": ("workers", "nowhere.x"),
     }
     app = create_app(settings.model_copy(update=changes))
     with app.state.database.transaction() as session:
@@ -148,30 +149,17 @@ def test_what_ray_says_about_jobs(ray, settings):
         assert len(server.log_tail("quick-1", 1)) == 1
 
 
-def test_a_check_looks_at_every_machine(ray, settings, tmp_path):
-    """As clusters/checks.py submits it; here the service does not answer and one reward module is missing."""
-    order = CheckOrder(api_url="http://127.0.0.1:1", storage_dir=str(tmp_path), reward_modules=["workers", "nowhere.x"])
-    job = Submission(
-        "check-local-1",
-        f"{sys.executable} -m workers.check_cluster",
-        {CHECK_VARIABLE: order.model_dump_json()},
-        {},
-        InstalledCode().runtime_env(),
-    )
-    with connector(settings.model_copy(update={"embedded_ray_dir": ray.home.ray_handshake}))(
-        Target("local", None), False
-    ) as server:
-        server.submit(job)
-        assert wait_for(lambda: server.get("check-local-1"), lambda job: job.state not in GOING).exit_code == 1
-        report = report_in(server.log_tail("check-local-1", 60))
-    found = {finding.name: finding for finding in report.findings}
-    assert [finding.detail for finding in report.findings if not finding.is_ok] == [
-        found["api_url"].detail,
-        "nowhere.x cannot be found: add it to the cluster's code",
-    ]
-    assert (found["nodes"].detail, found["ray"].detail) == ("1 of 1 answered", "2.60.0")
-    assert found["storage_dir"].detail == f"{tmp_path}: shared by all"
-    assert list(tmp_path.iterdir()) == []
+def test_a_check_looks_at_every_machine(client):
+    started = client.post("/api/v1/clusters/local/checks")
+    assert started.status_code == 202, started.text
+    ended = wait_for(lambda: client.get(started.headers["location"]).json(), lambda check: check["findings"])
+    found = {finding["name"]: finding for finding in ended["findings"]}
+    wrong = [finding["detail"] for finding in ended["findings"] if not finding["is_ok"]]
+    assert (ended["state"], wrong) == ("failed", ["nowhere.x cannot be found: add it to the cluster's code"])
+    assert (found["nodes"]["detail"], found["ray"]["detail"]) == ("1 of 1 answered", "2.60.0")
+    assert found["storage_dir"]["detail"].endswith("/storage: shared by all")
+    assert found["api_url"]["detail"].endswith(" answers")
+    assert client.get("/api/v1/clusters/local/checks/check-nothing").status_code == 404
 
 
 def test_a_stranger_is_refused_and_no_job_is_thought_dead(ray):
