@@ -53,6 +53,18 @@ def test_a_wrong_value_is_told_at_its_field(page: Page) -> None:
     expect(problem).to_be_empty(timeout=EXPECT_MS)
 
 
+def test_what_another_kind_lacks_is_told_where_it_is_entered(page: Page) -> None:
+    _open_form(page)
+    page.locator("#field-task").select_option("dataset")
+    page.locator("#field-task-train").select_option("hub")
+    expect(page.locator("#field-task-train-name-problems")).to_contain_text("required", timeout=EXPECT_MS)
+    page.locator("#field-task-train-name").fill("somebody/prompts")
+    expect(page.locator("#field-task-train-name-problems")).to_be_empty(timeout=EXPECT_MS)
+    expect(page.locator("#field-policy-problems")).to_contain_text("checkpoint", timeout=EXPECT_MS)
+    page.locator("#field-task").select_option("arithmetic")
+    expect(page.locator("#field-policy-problems")).to_be_empty(timeout=EXPECT_MS)
+
+
 def test_launching_leads_to_the_run(page: Page, launched: dict[str, str]) -> None:
     """Engine and trainer always differ by more than the limit given, so the audit will raise its alarm."""
     _open_form(page)

@@ -4,6 +4,7 @@ import { clustersQuery } from "../api/queries.ts";
 import { Page } from "../design/page.tsx";
 import { Empty, ProblemNote, Waiting } from "../design/states.tsx";
 import { formatNumber, plural } from "../format/number.ts";
+import { ClusterCheck } from "./cluster-check.tsx";
 
 type Cluster = Schemas["ClusterRead"];
 
@@ -27,8 +28,8 @@ export function ClustersPage() {
         ))}
       </ul>
       <p className="muted small">
-        Register another cluster with <code>foredeck cluster add</code>, and see what its machines have with{" "}
-        <code>foredeck cluster check</code>.
+        Register another cluster with <code>foredeck cluster add</code>; correct one with{" "}
+        <code>PATCH /api/v1/clusters/NAME</code>.
       </p>
     </Page>
   );
@@ -52,7 +53,9 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
           {cluster.num_queued_runs > 0 && `, ${cluster.num_queued_runs} waiting`}
         </dd>
         <dt>Code</dt>
-        <dd>{code(cluster)}</dd>
+        <dd>
+          <Code cluster={cluster} />
+        </dd>
         {cluster.reward_modules.length > 0 && (
           <div className="fact">
             <dt>Reward modules</dt>
@@ -63,16 +66,39 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
         <dd className="mono">{cluster.storage_dir}</dd>
         <Resources resources={cluster.resources} />
       </dl>
+      {!cluster.is_embedded && <ClusterCheck name={cluster.name} />}
     </li>
   );
 }
 
 /** How the workers package comes to the cluster's machines. */
-function code(cluster: Cluster): string {
-  if (cluster.code.kind === "container") return `image ${cluster.code.image}`;
-  if (cluster.code.kind === "installed") return `installed for ${cluster.python}`;
-  const archives = (cluster.code.working_dir ? 1 : 0) + (cluster.code.py_modules?.length ?? 0);
-  return `${plural(archives, "archive")} and ${plural(cluster.code.pip?.length ?? 0, "pinned package")} by Ray`;
+function Code({ cluster: { code, python } }: { cluster: Cluster }) {
+  if (code.kind === "installed")
+    return (
+      <>
+        installed for <span className="mono">{python}</span>
+      </>
+    );
+  if (code.kind === "container")
+    return (
+      <>
+        container image <span className="mono">{code.image}</span>
+      </>
+    );
+  const archives = [code.working_dir, ...(code.py_modules ?? [])].filter((archive) => archive != null);
+  const fetched = [...archives, ...(code.pip ?? [])];
+  return (
+    <details>
+      <summary>
+        Ray fetches {plural(archives.length, "archive")} and {plural(code.pip?.length ?? 0, "pinned package")}
+      </summary>
+      {fetched.map((each) => (
+        <p key={each} className="mono">
+          {each}
+        </p>
+      ))}
+    </details>
+  );
 }
 
 function Resources({ resources }: { resources: Cluster["resources"] }) {
