@@ -164,7 +164,7 @@ def test_without_speculation_nothing_is_drafted_and_nothing_spent_on_it(engine, 
 
 def test_rounds_cost_time(result, engine):
     assert {cost.draft_length for cost in result.round_costs} >= {3}
-    assert all(0 < cost.measured_s < 10 and cost.num_sequences <= 8 for cost in result.round_costs)
+    assert all(cost.measured_s > 0 and cost.num_sequences <= 8 for cost in result.round_costs)
     assert sum(cost.measured_s for cost in result.round_costs) <= result.generation_s
 
 
