@@ -78,27 +78,42 @@ class NodeSampler:
     def __init__(self, interval_s: float = INTERVAL_S, read: Callable[[], NodeReading] = read_node) -> None:
         self._interval_s, self._read = interval_s, read
         self._readings: list[NodeReading] = []
-        self._lock, self._end = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._wake, self._fresh, self._is_ended = threading.Event(), threading.Event(), False
         self._thread = threading.Thread(target=self._sample, name="hardware", daemon=True)
         self._thread.start()
 
     def take(self) -> NodeReading | None:
-        """Over all readings since the last call; None where there was none in between."""
-        with self._lock:
-            readings, self._readings = self._readings, []
+        """Over all readings since the last call, or one made now; None where that fails or takes an interval."""
+        if not (readings := self._pop()):
+            self._fresh.clear()
+            self._wake.set()
+            self._fresh.wait(self._interval_s)
+            readings = self._pop()
         return over(readings) if readings else None
 
     def close(self) -> None:
-        self._end.set()
+        self._is_ended = True
+        self._wake.set()
         self._thread.join()
+
+    def _pop(self) -> list[NodeReading]:
+        with self._lock:
+            readings, self._readings = self._readings, []
+        return readings
 
     def _sample(self) -> None:
         self._read()  # psutil counts from its first call
-        while not self._end.wait(self._interval_s):
+        while True:
+            self._wake.wait(self._interval_s)
+            self._wake.clear()
+            if self._is_ended:
+                return
             with suppress(OSError, psutil.Error):  # a reading that fails is left out
                 reading = self._read()
                 with self._lock:
                     self._readings.append(reading)
+                self._fresh.set()
 
 
 def _mean(values: Sequence[float]) -> float:

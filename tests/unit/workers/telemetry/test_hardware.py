@@ -55,3 +55,10 @@ def test_a_sampler_gives_what_was_read_since_it_was_last_asked() -> None:
     assert sampler.take() is None
     script.end.set()
     sampler.close()
+
+
+def test_a_sampler_that_has_nothing_yet_reads_when_it_is_asked() -> None:
+    sampler = NodeSampler(interval_s=60)
+    assert sampler.take() is not None
+    assert sampler.take() is not None
+    sampler.close()
