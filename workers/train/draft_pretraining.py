@@ -85,11 +85,12 @@ def pretrain_draft(
     """Train on the rollouts, drawn in random order again and again, and write the draft's folder.
 
     Each step's features and logits come from a pass of the policy without gradient. Reports every step. Beside the
-    weights stands HELD_OUT_FILE: how much of the held-out responses the draft is expected to get accepted.
+    weights stands HELD_OUT_FILE: how much of the held-out responses the draft is expected to get accepted. All of it
+    on the policy's device.
     """
-    recipe = drafter.pretraining
+    recipe, device = drafter.pretraining, next(policy.parameters()).device
     draft = DraftTrainer(
-        new_draft(drafter, policy, rollouts.training, seed),
+        new_draft(drafter, policy, rollouts.training, seed).to(device),
         recipe.learning_rate_matrices,
         recipe.learning_rate_others,
         trainer.max_grad_norm,
@@ -97,7 +98,7 @@ def pretrain_draft(
     )
     rows = _endless_rows(len(rollouts.training.token_ids_BT), seed)
     for step in range(recipe.num_steps):
-        part = select_rows(rollouts.training, torch.tensor([next(rows) for _ in range(recipe.batch_size)]))
+        part = select_rows(rollouts.training, torch.tensor([next(rows) for _ in range(recipe.batch_size)])).to(device)
         seen, logits_BTV = policy_pass(draft, policy, part)
         update = draft.update(
             seen,
@@ -156,8 +157,9 @@ def _held_out_metrics(
 ) -> dict[str, float]:
     """Expected acceptance on responses that the draft was not trained on, pooled over all of them."""
     sums, counts = torch.zeros(recipe.unroll_length).double(), torch.zeros(recipe.unroll_length).double()
+    device = next(policy.parameters()).device
     for rows in torch.arange(len(batch.token_ids_BT)).split(recipe.batch_size):
-        part = select_rows(batch, rows)
+        part = select_rows(batch, rows).to(device)
         seen, logits_BTV = policy_pass(draft, policy, part)
         with torch.no_grad():
             loss = draft.loss(seen, part.response_mask_BT, logits_BTV, recipe.unroll_length, part.temperature)
