@@ -26,6 +26,7 @@ from workers.ray_calls import ProcessLostError
 from workers.rewards.open_scorer import open_scorer
 from workers.rewards.scorer import Scorer
 from workers.set_up import SetUp
+from workers.starting_folders import check_starting_folders
 from workers.stopping import ReplacedError, StoppedError, StopWatch
 from workers.telemetry.reporter import Reporter, ReportingHandler
 from workers.telemetry.sender import Sender, earlier_spools
@@ -134,7 +135,10 @@ class Attempt:
         self._reporter.start()
         config = checked_config(self._assignment)
         store = CheckpointStore(checkpoints, config.checkpoint.max_kept, self._assignment.attempt)
-        task = open_task(config)  # before anything of the cluster is taken, as the scorer
+        # Before anything of the cluster is taken, as the scorer.
+        if found is None:
+            check_starting_folders(config)
+        task = open_task(config)
         with closing(open_scorer(config, self._assignment.reward_modules, self._stop.interrupt)) as scorer:
             self._train_on(config, store, task, scorer)
 

@@ -8,14 +8,11 @@ from pathlib import Path
 from contract.config import RunConfig
 from contract.config.drafter import TrainedDrafter
 from contract.config.policy import CheckpointPolicy
-from contract.config.trainer import MegatronTrainer
-from contract.sizing.architecture import Architecture, check_model
 from contract.sizing.memory import num_generation_devices, num_training_devices
 from contract.telemetry.stages import Stage
 from workers.data.problem import Task
 from workers.data.tokenizer import load_tokenizer
 from workers.loop import Parts
-from workers.model.hf_checkpoint import read_json
 from workers.placement.engines import RemoteEngines
 from workers.placement.processes import Processes
 from workers.placement.trainers import RemoteTrainer
@@ -24,13 +21,13 @@ from workers.ray_calls import RayCalls
 from workers.rewards.scorer import Scorer
 from workers.set_up_report import SetUpReport
 from workers.starting_draft import StartingDraft
+from workers.starting_folders import architecture_in
 from workers.stopping import StopWatch
 from workers.telemetry.cluster_hardware import ClusterHardware
 from workers.telemetry.reporter import Reporter
 from workers.throughput import Sizing
 from workers.train.cache import write_folder
 from workers.train.checkpoint import CheckpointStore, RunProgress
-from workers.train.megatron.checks import check
 from workers.train.warm_up import warm_up_folder
 
 log = logging.getLogger(__name__)
@@ -135,7 +132,7 @@ class SetUp:
             check_stop=self._stop.check,
             hardware=hardware.metrics,
             sizing=Sizing(
-                _architecture(policy),
+                architecture_in(policy),
                 num_generation_devices(self._config),
                 num_training_devices(self._config),
                 is_shared=has_gpus and self._config.resources.placement == "colocated",
@@ -145,11 +142,7 @@ class SetUp:
 
     def _starting_policy(self) -> Path:
         config = self._config
-        if isinstance(config.trainer, MegatronTrainer):
-            given = config.policy.path if isinstance(config.policy, CheckpointPolicy) else None
-            check(config.trainer, None if given is None else Path(given))
         if isinstance(config.policy, CheckpointPolicy):
-            check_model(config.policy.model, _architecture(Path(config.policy.path)), config.policy.path)
             return Path(config.policy.path)
         folder = warm_up_folder(self._cache_dir, config.policy, config.task, config.trainer, config.seed)
         if folder.is_dir():
@@ -159,7 +152,3 @@ class SetUp:
             stream = self._trainer.first.warm_up.options(num_returns="streaming").remote(str(folder))
             self._report.follow(Stage.WARM_UP, self._calls.stream("Trainer rank 0", stream))
         return folder
-
-
-def _architecture(policy: Path) -> Architecture:
-    return Architecture.from_hf_json(read_json(policy / "config.json"))

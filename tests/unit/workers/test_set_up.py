@@ -1,6 +1,5 @@
 """What set-up does before there is anything to set up; tests/integration/workers has whole runs."""
 
-import json
 import logging
 from types import SimpleNamespace
 
@@ -8,14 +7,12 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError
 
-from contract.config import RunConfig
 from workers import set_up
 from workers.placement.processes import Processes
 from workers.process_log import Process
 from workers.ray_calls import ProcessLostError, RayCalls
 from workers.set_up import SetUp
 from workers.stopping import StoppedError
-from workers.train.megatron.checks import LayoutError
 
 HERE = Process("host", "127.0.0.1", 1, None)
 
@@ -79,18 +76,3 @@ def test_an_owners_stop_is_seen_while_the_cluster_is_full(waiting, monkeypatch, 
 def test_a_process_that_cannot_start_is_named_as_everywhere_else(waiting):
     with pytest.raises(ProcessLostError, match="Rollout engine 1's process died"):
         waiting(HERE, ActorDiedError())._wait_for_processes()
-
-
-def test_a_layout_that_the_policy_cannot_have_is_told_before_anything_is_made(tmp_path):
-    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2}
-    document = {"model_type": "qwen3", "vocab_size": 9, "rope_theta": 1e4, "max_position_embeddings": 64, **shape}
-    (tmp_path / "config.json").write_text(json.dumps(document))
-    made = SetUp.__new__(SetUp)
-    made._config = RunConfig.model_validate(
-        {
-            "policy": {"kind": "checkpoint", "path": str(tmp_path)},
-            "trainer": {"kind": "megatron", "num_processes": 2, "pipeline_parallel_size": 2},
-        }
-    )
-    with pytest.raises(LayoutError, match="pipeline_parallel_size = 2: must divide the policy's num_hidden_layers = 3"):
-        made._starting_policy()

@@ -9,6 +9,8 @@ from contract.config import RunConfig
 from contract.config.drafter import NoDrafter, TrainedDrafter
 from contract.config.rollout import VllmRollout
 from workers.model.hf_checkpoint import CheckpointError, read_json
+from workers.starting_folders import check_draft as check_starting_draft
+from workers.starting_folders import require_weights
 
 _FAMILIES = ("qwen3", "qwen3_moe")
 _HEAD_DIMS_ON_CPU = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -60,12 +62,6 @@ def _token_ids(value: int | list[int] | None) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-def require_weights(folder: Path) -> None:
-    """Raise CheckpointError where a folder has none."""
-    if not any(folder.glob("*.safetensors")):
-        raise CheckpointError(f"{folder}: has no *.safetensors file; give a folder with the model's weights")
-
-
 def max_sequence_tokens(config: RunConfig, policy: PolicyShape, policy_folder: Path) -> int:
     """Tokens of the longest sequence, prompt and response together. Raises ValueError."""
     rollout = config.rollout
@@ -91,10 +87,4 @@ def check_draft(config: RunConfig, policy: PolicyShape, folder: Path | None) -> 
         return
     if folder is None:
         raise ValueError(f"drafter.kind = {drafter.kind}: needs the folder of a draft, and there is none")
-    document = read_json(folder / "config.json")
-    require_weights(folder)
-    if (size := document.get("vocab_size")) != policy.vocab_size:
-        raise CheckpointError(
-            f"{folder / 'config.json'}: vocab_size = {size}, but the policy has {policy.vocab_size}; give a draft that "
-            "was trained for this policy"
-        )
+    check_starting_draft(folder, policy.vocab_size)
