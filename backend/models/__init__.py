@@ -1,0 +1,29 @@
+"""The tables. Postgres is the truth; everything else is a nudge or a view."""
+
+from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, User
+from backend.models.base import Base
+from backend.models.clusters import Cluster
+from backend.models.runs import Attempt, Run
+from backend.models.telemetry import Alarm, EmitterMark, LogLine, Notice, Point, RolloutSample, Series
+from backend.models.work import Outbox, PeriodicJob
+
+__all__ = [
+    "Alarm",
+    "ApiToken",
+    "Attempt",
+    "AuditEntry",
+    "Base",
+    "BrowserSession",
+    "Cluster",
+    "EmitterMark",
+    "LogLine",
+    "LoginLink",
+    "Notice",
+    "Outbox",
+    "PeriodicJob",
+    "Point",
+    "RolloutSample",
+    "Run",
+    "Series",
+    "User",
+]

@@ -1,0 +1,76 @@
+"""Who may do what, and who did."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ForeignKey, Index, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.models.base import Base, now_column
+
+
+class User(Base):
+    """A person. The first one is made by `foredeck up`."""
+
+    __tablename__ = "user_account"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime] = now_column()
+
+
+class ApiToken(Base):
+    """A bearer token. Only its hash is kept; the prefix finds it and shows which one it is."""
+
+    __tablename__ = "api_token"
+    __table_args__ = (Index("ix_api_token_run_id", "run_id"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
+    prefix: Mapped[str] = mapped_column(unique=True)
+    secret_sha256: Mapped[str]
+    name: Mapped[str]
+    scopes: Mapped[list[str]]
+    user_id: Mapped[UUID | None] = mapped_column(ForeignKey("user_account.id", ondelete="CASCADE"))
+    run_id: Mapped[UUID | None] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    """Set on a worker's token, which may only report to this run."""
+    created_at: Mapped[datetime] = now_column()
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class LoginLink(Base):
+    """A one-time login code; used once, then worthless."""
+
+    __tablename__ = "login_link"
+
+    code_sha256: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("user_account.id", ondelete="CASCADE"))
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
+
+class BrowserSession(Base):
+    """A logged-in browser."""
+
+    __tablename__ = "browser_session"
+
+    secret_sha256: Mapped[str] = mapped_column(primary_key=True)
+    csrf_token: Mapped[str]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("user_account.id", ondelete="CASCADE"))
+    created_at: Mapped[datetime] = now_column()
+    expires_at: Mapped[datetime]
+
+
+class AuditEntry(Base):
+    """Who changed what."""
+
+    __tablename__ = "audit_entry"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    time: Mapped[datetime] = now_column()
+    actor: Mapped[str]
+    action: Mapped[str]
+    target: Mapped[str]
+    detail: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
