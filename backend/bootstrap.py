@@ -27,7 +27,7 @@ from backend.settings import Settings, load
 def ensure(session: Session, settings: Settings) -> User:
     """The first user and the cluster `local` exist. Returns the user."""
     clusters.ensure_local(session, settings)
-    return auth_repository.ensure_user(session, auth.FIRST_USER)
+    return auth_repository.ensure_first_user(session, auth.FIRST_USER)
 
 
 def ensure_credentials(session: Session, settings: Settings, user: User, path: Path) -> None:

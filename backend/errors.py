@@ -149,7 +149,7 @@ def _summary(errors: Sequence[ProblemError]) -> str:
 
 
 def _request_errors(error: RequestValidationError) -> list[ProblemError]:
-    found = []
+    found: list[ProblemError] = []
     for detail in error.errors():
         source, *location = detail["loc"]
         if source == "body":
@@ -157,7 +157,9 @@ def _request_errors(error: RequestValidationError) -> list[ProblemError]:
             where = {"pointer": "" if is_syntax else pointer(location, error.body)}
         else:
             where = {"parameter": str(location[0]) if location else str(source)}
-        found.append(ProblemError(**where, detail=in_words(detail), value=_shown(detail, "")))
+        problem = ProblemError(**where, detail=in_words(detail), value=_shown(detail, ""))
+        if problem not in found:  # a path parameter is read by the route and by its guard
+            found.append(problem)
     return found
 
 

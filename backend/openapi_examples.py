@@ -33,6 +33,7 @@ _SHARED = {
     "status_reason": "Running.",
     "is_ended": False,
     "is_stop_requested": False,
+    "project": "default",
     "cluster": "local",
     "job": "grpo",
     "stage": "generation",

@@ -23,6 +23,7 @@ from uuid import UUID, uuid4
 
 import httpx
 from playwright.sync_api import Page, sync_playwright
+from sqlalchemy import select
 
 from backend.auth import service as auth
 from backend.db import Database
@@ -30,7 +31,7 @@ from backend.embedded.binaries import system_dir_for
 from backend.embedded.home import Home
 from backend.embedded.ports import Ports, is_free
 from backend.embedded.postgres import PostgresServer
-from backend.models import Attempt, Cluster, Run
+from backend.models import Attempt, Cluster, Project, Run
 from backend.settings import Settings
 from contract.config import RunConfig
 from contract.telemetry.metrics import METRICS
@@ -98,6 +99,7 @@ def make_run(database: Database, num_steps: int) -> tuple[UUID, str]:
         place = {"address": "http://127.0.0.1:9", "storage_dir": "/s", "api_url": "http://127.0.0.1:9"}
         cluster = Cluster(name="nowhere", python="python", **place)
         run = Run(id=run_id, name="latency", status="running", num_steps=num_steps, cluster=cluster, **fields)
+        run.project = session.scalars(select(Project)).one()
         run.current_attempt = 1
         run.attempts = [Attempt(number=1, submission_id=f"{run_id}-1", **fields)]
         session.add(run)

@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 import httpx
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from backend.auth import service as auth
 from backend.db import Database
@@ -32,7 +32,7 @@ from backend.embedded.binaries import system_dir_for
 from backend.embedded.ports import free_port
 from backend.embedded.postgres import PostgresServer
 from backend.embedded.valkey import ValkeyServer
-from backend.models import Attempt, Cluster, Run, User
+from backend.models import Attempt, Cluster, Project, Run, User
 from backend.settings import Settings
 from contract.telemetry.events import Event, IngestRequest, Metrics
 from contract.telemetry.metrics import METRICS
@@ -85,6 +85,7 @@ def make_run(database: Database) -> tuple[UUID, str]:
     with database.transaction() as session:
         cluster = Cluster(name=f"c-{run_id}", python="python", storage_dir="/s", api_url="http://127.0.0.1:1")
         run = Run(id=run_id, name="r", status="running", config={}, config_sha256="0", num_steps=1, cluster=cluster)
+        run.project = session.scalars(select(Project)).one()
         run.current_attempt = 1
         run.attempts = [Attempt(number=1, submission_id=f"{run_id}-1", config={}, config_sha256="0")]
         session.add(run)
@@ -94,7 +95,7 @@ def make_run(database: Database) -> tuple[UUID, str]:
 
 def make_reader(database: Database) -> dict[str, str]:
     with database.transaction() as session:
-        user = User(name="benchmark")
+        user = User(name="benchmark", is_admin=True)
         session.add(user)
         session.flush()
         return {"Authorization": f"Bearer {auth.issue_user_token(session, user, 'benchmark', ['read'])}"}

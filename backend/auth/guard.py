@@ -1,8 +1,10 @@
 """The dependencies by which a route says whom it lets in."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.dependencies.models import Dependant
@@ -11,10 +13,12 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from backend.auth import service
+from backend.auth import access, service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
 from backend.db import Database
-from backend.errors import SAFE_METHODS, ApiError
+from backend.deps import DatabaseDep
+from backend.errors import SAFE_METHODS, ApiError, not_found
+from backend.runs import repository as runs
 
 _bearer = HTTPBearer(auto_error=False, description="An API token, fdk_...")
 _cookie = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="A browser session")
@@ -38,8 +42,14 @@ async def admit(request: Request) -> None:
         raise _stranger()
     if bearer is None and request.method not in SAFE_METHODS:
         service.check_csrf(principal, request.headers.get(CSRF_HEADER))
-    request.state.principal = principal
-    request.state.is_still_welcome = lambda session: _find(session, bearer, secret) is not None
+    address = request.client.host if request.client else None
+    request.state.principal = replace(principal, address=address, request_id=getattr(request.state, "request_id", None))
+
+    def is_still_welcome(session: Session) -> bool:
+        now = _find(session, bearer, secret)
+        return now is not None and (now.is_admin, now.roles) == (principal.is_admin, principal.roles)
+
+    request.state.is_still_welcome = is_still_welcome
 
 
 def _find(session: Session, bearer: HTTPAuthorizationCredentials | None, secret: str | None) -> Principal | None:
@@ -69,7 +79,7 @@ def authenticate(
 
 
 def watch(request: Request, _: Annotated[Principal, Depends(authenticate)]) -> Callable[[Session], bool]:
-    """Whether the caller's token or session still works: for routes that stream on."""
+    """Whether the caller's token or session still works, for the same projects: for routes that stream on."""
     is_still_welcome: Callable[[Session], bool] = request.state.is_still_welcome
     return is_still_welcome
 
@@ -92,6 +102,25 @@ def require(scope: Scope) -> Callable[[Principal], Principal]:
 
 Reader = Annotated[Principal, Depends(require("read"))]
 Writer = Annotated[Principal, Depends(require("write"))]
+
+
+def require_run(scope: Scope) -> Callable[..., Principal]:
+    """A dependency of routes with `{run_id}`: lets callers in who may do such things in the run's project."""
+
+    def guard(
+        run_id: UUID, principal: Annotated[Principal, Depends(require(scope))], database: DatabaseDep
+    ) -> Principal:
+        with database.transaction() as session:
+            project_id = runs.get_project_id(session, run_id)
+        access.check(principal, project_id, scope, not_found("run", run_id))
+        return principal
+
+    guard.guarded_path_parameter = "run_id"  # type: ignore[attr-defined]
+    return guard
+
+
+RunReader = Annotated[Principal, Depends(require_run("read"))]
+RunWriter = Annotated[Principal, Depends(require_run("write"))]
 Ingester = Annotated[Principal, Depends(require("ingest"))]
 Admin = Annotated[Principal, Depends(require("admin"))]
 
@@ -103,11 +132,21 @@ def guarding_scopes(dependant: Dependant) -> set[str]:
     return scopes.union(*(guarding_scopes(child) for child in dependant.dependencies))
 
 
+def guarded_path_parameters(dependant: Dependant) -> set[str]:
+    """The path parameters whose objects a route checks the caller's right to."""
+    parameter = getattr(dependant.call, "guarded_path_parameter", None)
+    parameters = {parameter} if parameter else set()
+    return parameters.union(*(guarded_path_parameters(child) for child in dependant.dependencies))
+
+
+OWNED = frozenset({"run_id"})
+"""Path parameters that name what belongs to a project."""
 PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", "/api/v1/ready"), ("POST", "/api/v1/session")})
 
 
 def refuse_open_routes(app: FastAPI) -> None:
-    """Raises when a route under /api asks for no scope and is not one of the three that are meant to be open."""
+    """Raises when a route under /api asks for no scope and is not one of those that are meant to be open, or names an
+    object without asking whether the caller may see it."""
     for route in app.routes:
         path = getattr(route, "path", "")
         is_open = not (isinstance(route, APIRoute) and guarding_scopes(route.dependant))
@@ -116,3 +155,7 @@ def refuse_open_routes(app: FastAPI) -> None:
             raise RuntimeError(
                 f"{sorted(methods)} {path} is open to anybody: give it a Reader, Writer, Admin or Ingester"
             )
+        if isinstance(route, APIRoute):
+            owned = {name for name in OWNED if f"{{{name}}}" in path}
+            if unguarded := owned - guarded_path_parameters(route.dependant):
+                raise RuntimeError(f"{sorted(methods)} {path} does not ask whose {', '.join(unguarded)} it is")

@@ -1,5 +1,6 @@
 """Tokens, sessions, login links and users in the database."""
 
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -7,7 +8,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from backend.models import ApiToken, AuditEntry, BrowserSession, LoginLink, User
+from backend.models import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
 
 LAST_USED_PRECISION = timedelta(minutes=1)
 
@@ -44,7 +45,7 @@ def get_browser_session(session: Session, secret_sha256: str) -> tuple[BrowserSe
     statement = (
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.secret_sha256 == secret_sha256, BrowserSession.expires_at > func.now())
+        .where(BrowserSession.secret_sha256 == secret_sha256, BrowserSession.expires_at > func.now(), User.is_active)
     )
     row = session.execute(statement).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -74,17 +75,38 @@ def use_login_link(session: Session, code_sha256: str) -> User | None:
     return session.get(User, user_id) if user_id else None
 
 
+def list_roles(session: Session, user_id: UUID, project_id: UUID | None = None) -> dict[UUID, str]:
+    """The user's role in each of their projects, or in the given one alone."""
+    statement = select(ProjectMember.project_id, ProjectMember.role).where(ProjectMember.user_id == user_id)
+    if project_id is not None:
+        statement = statement.where(ProjectMember.project_id == project_id)
+    return dict(session.execute(statement).all())
+
+
+def get_project(session: Session, name: str) -> Project | None:
+    return session.scalar(select(Project).where(Project.name == name))
+
+
+def list_projects(session: Session, project_ids: Collection[UUID] | None) -> Sequence[Project]:
+    """Those of the given ids, or all."""
+    statement = select(Project).order_by(Project.name)
+    if project_ids is not None:
+        statement = statement.where(Project.id.in_(project_ids))
+    return session.scalars(statement).all()
+
+
 def get_user(session: Session, user_id: UUID) -> User | None:
     return session.get(User, user_id)
 
 
-def ensure_user(session: Session, name: str) -> User:
-    session.execute(upsert(User).values(name=name).on_conflict_do_nothing())
+def ensure_first_user(session: Session, name: str) -> User:
+    """Who administers everything."""
+    session.execute(upsert(User).values(name=name, is_admin=True).on_conflict_do_nothing())
     return session.scalars(select(User).where(User.name == name)).one()
 
 
-def insert_audit_entry(session: Session, actor: str, action: str, target: str, detail: dict[str, object]) -> None:
-    session.execute(insert(AuditEntry).values(actor=actor, action=action, target=target, detail=detail))
+def insert_audit_entry(session: Session, **values: object) -> None:
+    session.execute(insert(AuditEntry).values(**values))
 
 
 def delete_expired(session: Session) -> None:

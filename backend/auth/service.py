@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from typing import cast
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
 from backend.auth import audit, repository, secrets
-from backend.auth.identity import CSRF_HEADER, USER_SCOPES, Principal, effective_scopes
+from backend.auth.identity import CSRF_HEADER, USER_SCOPES, Principal, Role, Scope, effective_scopes
 from backend.auth.schemas import LoginLinkRead, SessionRead, TokenCreate, TokenCreated, TokenRead, UserRead
 from backend.errors import ApiError, ProblemError, invalid, not_found
 from backend.models import ApiToken, User
@@ -22,8 +23,13 @@ def principal_of_token(session: Session, token: str) -> Principal | None:
         return None
     if row.last_used_at is None or row.last_used_at < datetime.now(UTC) - repository.LAST_USED_PRECISION:
         repository.touch_token(session, row)
-    name = f"run:{row.run_id}" if row.run_id else f"token:{row.name}"
-    return Principal(name, effective_scopes(row.scopes), user_id=row.user_id, run_id=row.run_id)
+    scopes = effective_scopes(row.scopes)
+    if row.run_id is not None:
+        return Principal(f"run:{row.run_id}", scopes, run_id=row.run_id)
+    user = repository.get_user(session, row.user_id) if row.user_id else None
+    if user is None or not user.is_active:
+        return None
+    return _user_principal(session, user, f"token:{row.name}", scopes, project_id=row.project_id)
 
 
 def principal_of_session(session: Session, secret: str) -> Principal | None:
@@ -32,7 +38,30 @@ def principal_of_session(session: Session, secret: str) -> Principal | None:
     if found is None:
         return None
     browser, user = found
-    return Principal(f"user:{user.name}", USER_SCOPES, user_id=user.id, csrf_token=browser.csrf_token)
+    return _user_principal(session, user, f"user:{user.name}", USER_SCOPES, csrf_token=browser.csrf_token)
+
+
+def _user_principal(
+    session: Session,
+    user: User,
+    name: str,
+    scopes: frozenset[Scope],
+    project_id: UUID | None = None,
+    csrf_token: str | None = None,
+) -> Principal:
+    """With the user's roles as they are now; one who administers everything does so through a token of one project in
+    that project alone."""
+    roles = repository.list_roles(session, user.id, project_id)
+    if user.is_admin and project_id is not None:
+        roles = {project_id: "admin"}
+    return Principal(
+        name,
+        scopes,
+        is_admin=user.is_admin and project_id is None,
+        roles=cast("dict[UUID, Role]", roles),
+        user_id=user.id,
+        csrf_token=csrf_token,
+    )
 
 
 def check_csrf(principal: Principal, given: str | None) -> None:
@@ -70,7 +99,7 @@ def log_out(session: Session, secret: str | None) -> None:
 def make_login_link(session: Session, settings: Settings, principal: Principal) -> LoginLinkRead:
     """A link for the caller's own user, or for the first user when a token without one asks."""
     user = repository.get_user(session, principal.user_id) if principal.user_id else None
-    link = login_link_of(session, settings, user or repository.ensure_user(session, FIRST_USER))
+    link = login_link_of(session, settings, user or repository.ensure_first_user(session, FIRST_USER))
     audit.record(session, principal, "login_link.create", principal.user_id or FIRST_USER)
     return link
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
-from backend.auth.guard import Reader
+from backend.auth.guard import Reader, RunReader
 from backend.deps import SessionDep
 from backend.figures import service
 from backend.figures.schemas import FigureJson, FiguresRead
@@ -35,7 +35,7 @@ def get_template(name: str, _: Reader) -> Response:
 
 @router.get("/runs/{run_id}/figures/{name}.html", response_class=HTMLResponse)
 def get_figure_html(
-    run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000
+    run_id: UUID, name: str, _: RunReader, session: SessionDep, max_points: MaxPoints = 2000
 ) -> HTMLResponse:
     """A chart of a run as a page that stands alone."""
     page = service.figure_html(session, run_id, name, max_points)
@@ -43,6 +43,6 @@ def get_figure_html(
 
 
 @router.get("/runs/{run_id}/figures/{name}", response_model=FigureJson)
-def get_figure(run_id: UUID, name: str, _: Reader, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
+def get_figure(run_id: UUID, name: str, _: RunReader, session: SessionDep, max_points: MaxPoints = 2000) -> Response:
     """A chart of a run as Plotly JSON."""
     return Response(service.figure_json(session, run_id, name, max_points), media_type="application/json")

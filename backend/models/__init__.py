@@ -1,6 +1,6 @@
 """The tables. Postgres is the truth; everything else is a nudge or a view."""
 
-from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, User
+from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
 from backend.models.base import Base
 from backend.models.clusters import Cluster
 from backend.models.runs import Attempt, Run
@@ -22,6 +22,8 @@ __all__ = [
     "Outbox",
     "PeriodicJob",
     "Point",
+    "Project",
+    "ProjectMember",
     "RolloutSample",
     "Run",
     "Series",

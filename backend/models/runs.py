@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKey, Index, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from backend.models.auth import Project
 from backend.models.base import Base, now_column
 from backend.models.clusters import Cluster
 
@@ -21,11 +22,13 @@ class Run(Base):
             name="status",
         ),
         Index("ix_run_created_at_id", "created_at", "id"),
+        Index("ix_run_project_id_created_at_id", "project_id", "created_at", "id"),
         Index("ix_run_status", "status"),
         Index("ix_run_labels", "labels", postgresql_using="gin"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id"))
     name: Mapped[str]
     labels: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     notes: Mapped[str] = mapped_column(server_default="")
@@ -60,6 +63,7 @@ class Run(Base):
     ended_at: Mapped[datetime | None]
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
 
+    project: Mapped[Project] = relationship(lazy="joined")
     cluster: Mapped[Cluster] = relationship(lazy="joined")
     attempts: Mapped[list["Attempt"]] = relationship(order_by="Attempt.number", back_populates="run")
 

@@ -29,6 +29,10 @@ def get_status(session: Session, run_id: UUID) -> str | None:
     return session.scalar(select(Run.status).where(Run.id == run_id))
 
 
+def get_project_id(session: Session, run_id: UUID) -> UUID | None:
+    return session.scalar(select(Run.project_id).where(Run.id == run_id))
+
+
 def get_orders(session: Session, run_id: UUID) -> tuple[int, bool, str]:
     """(current attempt, whether a stop was asked for, status)."""
     statement = select(Run.current_attempt, Run.is_stop_requested, Run.status).where(Run.id == run_id)
@@ -80,9 +84,12 @@ def list_page(
     statuses: Collection[str],
     search: str | None,
     labels: Mapping[str, str],
+    project_ids: Collection[UUID] | None,
 ) -> Sequence[Run]:
-    """Newest first."""
+    """Newest first; of the given projects, or of all."""
     statement = select(Run).order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)
+    if project_ids is not None:
+        statement = statement.where(Run.project_id.in_(project_ids))
     if after:
         statement = statement.where(tuple_(Run.created_at, Run.id) < tuple_(after.created_at, after.id))
     if statuses:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
-from backend.auth.guard import Reader, Writer
+from backend.auth.guard import Reader, RunReader, RunWriter, Writer
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
 from backend.refusal import KEEP
 from backend.runs import service
@@ -29,7 +29,7 @@ def create_run(
 
 @router.get("", operation_id="runs_list", summary="List runs, newest first")
 def list_runs(
-    _: Reader,
+    reader: Reader,
     session: SessionDep,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[str | None, Query(max_length=500, description="next_cursor of the page before")] = None,
@@ -37,21 +37,21 @@ def list_runs(
     search: Annotated[str | None, Query(max_length=200, description="Part of the name or the notes, or an id")] = None,
     label: Annotated[list[str] | None, Query(description="key:value; several must all match")] = None,
 ) -> RunPage:
-    return service.list_page(session, limit, cursor, status, search, label or [])
+    return service.list_page(session, reader, limit, cursor, status, search, label or [])
 
 
 @router.get("/{run_id}", operation_id="runs_get", summary="Get a run")
-def get_run(run_id: UUID, _: Reader, session: SessionDep) -> RunRead:
+def get_run(run_id: UUID, _: RunReader, session: SessionDep) -> RunRead:
     return service.read(session, run_id)
 
 
 @router.patch("/{run_id}", operation_id="runs_update", summary="Change a run's name, labels or notes")
-def update_run(run_id: UUID, body: RunUpdate, writer: Writer, session: SessionDep) -> RunRead:
+def update_run(run_id: UUID, body: RunUpdate, writer: RunWriter, session: SessionDep) -> RunRead:
     return service.update(session, run_id, body, writer)
 
 
 @router.post("/{run_id}/stop", operation_id="runs_stop", status_code=HTTPStatus.ACCEPTED, summary="Stop a run")
-def stop_run(run_id: UUID, writer: Writer, session: SessionDep, settings: SettingsDep) -> RunRead:
+def stop_run(run_id: UUID, writer: RunWriter, session: SessionDep, settings: SettingsDep) -> RunRead:
     return service.stop(session, run_id, writer, settings.stop_grace_s)
 
 
@@ -59,7 +59,7 @@ def stop_run(run_id: UUID, writer: Writer, session: SessionDep, settings: Settin
     "/{run_id}/clone", operation_id="runs_clone", status_code=HTTPStatus.ACCEPTED, summary="Launch a run like another"
 )
 def clone_run(
-    run_id: UUID, body: RunClone, request: Request, response: Response, writer: Writer, session: SessionDep
+    run_id: UUID, body: RunClone, request: Request, response: Response, writer: RunReader, session: SessionDep
 ) -> RunRead:
     return _accepted(request, response, service.clone(session, run_id, body, writer))
 
@@ -68,7 +68,7 @@ def clone_run(
 async def wait_for_run(
     run_id: UUID,
     request: Request,
-    _: Reader,
+    _: RunReader,
     database: DatabaseDep,
     timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S, description="Longest wait")] = 30,
 ) -> RunRead:
@@ -83,7 +83,7 @@ async def wait_for_run(
     response_class=PlainTextResponse,
     responses={200: {"content": {"text/yaml": {"schema": {"type": "string"}}}}},
 )
-def get_config_yaml(run_id: UUID, _: Reader, session: SessionDep) -> PlainTextResponse:
+def get_config_yaml(run_id: UUID, _: RunReader, session: SessionDep) -> PlainTextResponse:
     return PlainTextResponse(service.config_yaml(session, run_id), media_type="text/yaml")
 
 

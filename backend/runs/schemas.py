@@ -28,6 +28,7 @@ LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-
 LabelValue = Annotated[str, StringConstraints(max_length=200), AfterValidator(_storable)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=32, examples=[{"team": "post-training"}])]
 ClusterName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_storable)]
+ProjectName = ClusterName
 Notes = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_storable)]
 
 
@@ -42,6 +43,8 @@ class RunCreate(Request):
     """For finding it again."""
     notes: Notes = ""
     """Free text."""
+    project: ProjectName | None = None
+    """Name of the project it belongs to; without one `default`, or the only project you can launch runs in."""
     cluster: ClusterName = "local"
     """Name of the cluster that carries it."""
     max_attempts: int = Field(3, ge=1, le=20)
@@ -60,6 +63,7 @@ class RunClone(Request):
     """JSON merge patch (RFC 7396) on the other run's configuration."""
     labels: Labels | None = None
     notes: Notes | None = None
+    project: ProjectName | None = None
     cluster: ClusterName | None = None
     max_attempts: int | None = Field(None, ge=1, le=20)
 
@@ -100,6 +104,8 @@ class _RunFields(Schema):
     is_ended: bool
     """It has succeeded, failed or been stopped, and will not change any more."""
     is_stop_requested: bool
+    project: str
+    """Name of its project."""
     cluster: str
     """Name of its cluster."""
     job: Literal["grpo", "draft_training"]

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from backend import queue
-from backend.auth import audit
+from backend.auth import access, audit
 from backend.auth.identity import Principal
 from backend.db import Database
 from backend.errors import ProblemError, conflict, invalid, not_found
@@ -59,11 +59,13 @@ def launch(session: Session, body: RunCreate | Refused, principal: Principal) ->
     if name and cluster is None:
         names = ", ".join(repository.list_cluster_names(session)) or "none"
         problems.append(ProblemError(pointer="/cluster", detail=f"no such cluster; there are: {names}", value=name))
-    if origin_id and repository.get_status(session, origin_id) is None:
+    if origin_id and not _is_visible(session, origin_id, principal):
         problems.append(ProblemError(pointer="/cloned_from_id", detail="no such run", value=str(origin_id)))
     if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems)
+    project = access.project_for(session, principal, body.project)
     run = Run(
+        project_id=project.id,
         name=body.name,
         labels=dict(body.labels),
         notes=body.notes,
@@ -80,8 +82,13 @@ def launch(session: Session, body: RunCreate | Refused, principal: Principal) ->
     queue.add(session, "dispatch", run.id, 1)
     announce(session, run)
     append_log(session, run.id, 0, "info", f"Queued by {principal.name}.")
-    audit.record(session, principal, "run.launch", run.id, name=run.name, config_sha256=run.config_sha256)
+    audit.record(session, principal, "run.launch", run.id, project.id, name=run.name, config_sha256=run.config_sha256)
     return view.detail(session, run)
+
+
+def _is_visible(session: Session, run_id: UUID, principal: Principal) -> bool:
+    project_id = repository.get_project_id(session, run_id)
+    return project_id is not None and principal.allows_in(project_id, "read")
 
 
 def _uuid(text: str | None) -> UUID | None:
@@ -97,6 +104,7 @@ def clone(session: Session, run_id: UUID, body: RunClone, principal: Principal) 
         "name": f"{origin.name[:112]} (clone)",
         "labels": origin.labels,
         "notes": origin.notes,
+        "project": origin.project.name,
         "cluster": origin.cluster.name,
         "max_attempts": origin.max_attempts,
     }
@@ -131,10 +139,17 @@ def read_at_once(database: Database, run_id: UUID) -> RunRead:
 
 
 def list_page(
-    session: Session, limit: int, cursor: str | None, status: str | None, search: str | None, labels: Sequence[str]
+    session: Session,
+    principal: Principal,
+    limit: int,
+    cursor: str | None,
+    status: str | None,
+    search: str | None,
+    labels: Sequence[str],
 ) -> RunPage:
     position = decode(cursor) if cursor else None
-    runs = repository.list_page(session, limit + 1, position, _statuses(status), search, _labels(labels))
+    projects = principal.projects("read")
+    runs = repository.list_page(session, limit + 1, position, _statuses(status), search, _labels(labels), projects)
     return view.page(session, runs[:limit], has_more=len(runs) > limit)
 
 
@@ -162,7 +177,7 @@ def update(session: Session, run_id: UUID, body: RunUpdate, principal: Principal
         setattr(run, field, value)
     if changes:
         announce(session, run)
-        audit.record(session, principal, "run.update", run.id, fields=sorted(changes))
+        audit.record(session, principal, "run.update", run.id, run.project_id, fields=sorted(changes))
     return view.detail(session, run)
 
 
@@ -174,7 +189,7 @@ def stop(session: Session, run_id: UUID, principal: Principal, grace_s: float) -
             raise conflict(f"Run {run.name} has already {run.status}: there is nothing to stop.")
     elif not run.is_stop_requested:
         run.is_stop_requested = True
-        audit.record(session, principal, "run.stop", run.id)
+        audit.record(session, principal, "run.stop", run.id, run.project_id)
         _begin_stop(session, run, principal, grace_s)
     return view.detail(session, run)
 

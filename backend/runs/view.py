@@ -59,7 +59,12 @@ def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:
 def _common(run: Run) -> dict[str, Any]:
     values = repository.as_values(run)
     job = values.pop("config").get("job", "grpo")
-    return values | {"job": job, "cluster": run.cluster.name, "is_ended": run.status in ENDED}
+    return values | {
+        "job": job,
+        "project": run.project.name,
+        "cluster": run.cluster.name,
+        "is_ended": run.status in ENDED,
+    }
 
 
 def _latest(

@@ -42,14 +42,17 @@ async def _allows(hub: Hub, is_welcome: Callable[[Session], bool]) -> bool:
         return True
 
 
-async def follow_notices(hub: Hub, run_ids: frozenset[UUID] | None, start: int | None) -> AsyncGenerator[bytes, None]:
-    """Notices after id `start` without loss or repetition; from now on when it is None.
+async def follow_notices(
+    hub: Hub, run_ids: frozenset[UUID] | None, start: int | None, project_ids: frozenset[UUID] | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Notices of these runs in these projects (None: of all) after id `start` without loss or repetition; from now on
+    when it is None.
 
     `open` carries the id from which the stream is live, and no data. `resync` says that notices were lost: load
     everything anew, and go on listening.
     """
     yield RETRY
-    async with hub.subscribe(run_ids) as subscription:
+    async with hub.subscribe(run_ids, project_ids=project_ids) as subscription:
         sent = subscription.position
         if start is not None and not await hub.query(lambda session: _has_history(session, start)):
             yield encode("resync", {})
@@ -77,6 +80,7 @@ async def _replay(hub: Hub, subscription: Subscription, start: int) -> AsyncGene
                 limit=_PAGE,
                 up_to=subscription.position,
                 run_ids=subscription.run_ids,
+                project_ids=subscription.project_ids,
             )
         )
         yield b"".join(map(_encoded, notices))

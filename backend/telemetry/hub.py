@@ -45,11 +45,12 @@ class Closed(Exception):
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """Notices of some runs and kinds (None: of all) with an id above `position`, from when it began."""
+    """Notices of some runs, kinds and projects (None: of all) with an id above `position`, from when it began."""
 
     run_ids: frozenset[UUID] | None
     kinds: frozenset[str] | None
     position: int
+    project_ids: frozenset[UUID] | None = None
     _waiting: deque[NoticeRow] = field(default_factory=deque)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_overrun: bool = False
@@ -62,6 +63,7 @@ class Subscription:
             for notice in notices
             if (self.run_ids is None or notice.run_id in self.run_ids)
             and (self.kinds is None or notice.kind in self.kinds)
+            and (self.project_ids is None or notice.project_id in self.project_ids)
         ]
         if len(self._waiting) + len(wanted) > MAX_WAITING:
             self._waiting.clear()
@@ -119,13 +121,16 @@ class Hub:
 
     @asynccontextmanager
     async def subscribe(
-        self, run_ids: frozenset[UUID] | None, kinds: frozenset[str] | None = None
+        self,
+        run_ids: frozenset[UUID] | None,
+        kinds: frozenset[str] | None = None,
+        project_ids: frozenset[UUID] | None = None,
     ) -> AsyncIterator[Subscription]:
         """A subscription that begins now: `position` is the newest notice's id at this moment."""
         async with self._starting:
             if not self._is_running:
                 self._position = (await self.query(repository.notice_range))[1] or 0
-            subscription = Subscription(run_ids, kinds, self._position)
+            subscription = Subscription(run_ids, kinds, self._position, project_ids)
             self._subscriptions.add(subscription)
             if not self._is_running:
                 self._is_running = True

@@ -20,6 +20,8 @@ class NoticeRow:
     run_id: UUID
     kind: str
     body: dict[str, Any]
+    project_id: UUID
+    """Of the run."""
 
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -149,8 +151,14 @@ def list_log_lines(session: Session, run_id: UUID, query: LogQuery) -> list[LogL
     return lines[::-1] if query.after is None else lines
 
 
-def list_existing(session: Session, run_ids: Collection[UUID]) -> set[UUID]:
-    return set(session.scalars(select(Run.id).where(Run.id.in_(run_ids))))
+def list_existing(
+    session: Session, run_ids: Collection[UUID], project_ids: Collection[UUID] | None = None
+) -> set[UUID]:
+    """Those of the runs that exist in the given projects, or in any."""
+    statement = select(Run.id).where(Run.id.in_(run_ids))
+    if project_ids is not None:
+        statement = statement.where(Run.project_id.in_(project_ids))
+    return set(session.scalars(statement))
 
 
 def notice_range(session: Session) -> tuple[int | None, int | None]:
@@ -160,13 +168,24 @@ def notice_range(session: Session) -> tuple[int | None, int | None]:
 
 
 def list_notices(
-    session: Session, after: int, limit: int, up_to: int | None = None, run_ids: Collection[UUID] | None = None
+    session: Session,
+    after: int,
+    limit: int,
+    up_to: int | None = None,
+    run_ids: Collection[UUID] | None = None,
+    project_ids: Collection[UUID] | None = None,
 ) -> list[NoticeRow]:
-    statement = select(Notice.id, Notice.run_id, Notice.kind, Notice.body).where(Notice.id > after)
+    statement = (
+        select(Notice.id, Notice.run_id, Notice.kind, Notice.body, Run.project_id)
+        .join(Run, Run.id == Notice.run_id)
+        .where(Notice.id > after)
+    )
     if up_to is not None:
         statement = statement.where(Notice.id <= up_to)
     if run_ids is not None:
         statement = statement.where(Notice.run_id.in_(run_ids))
+    if project_ids is not None:
+        statement = statement.where(Run.project_id.in_(project_ids))
     return [NoticeRow(*row) for row in session.execute(statement.order_by(Notice.id).limit(limit))]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from backend.auth.guard import Ingester, Reader, Watch
+from backend.auth.guard import Ingester, Reader, RunReader, Watch
 from backend.deps import DatabaseDep, SessionDep
 from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
@@ -37,7 +37,7 @@ def ingest(worker: Ingester, body: IngestBody, session: SessionDep) -> IngestRes
 
 
 @router.get("/runs/{run_id}/series", response_model=list[SeriesRead])
-def list_series(run_id: UUID, _: Reader, session: SessionDep) -> list[SeriesRead]:
+def list_series(run_id: UUID, _: RunReader, session: SessionDep) -> list[SeriesRead]:
     """Every series of a run, with what it means."""
     return service.list_series(session, run_id)
 
@@ -45,7 +45,7 @@ def list_series(run_id: UUID, _: Reader, session: SessionDep) -> list[SeriesRead
 @router.get("/runs/{run_id}/series/data", response_model=SeriesData)
 def get_series_data(
     run_id: UUID,
-    _: Reader,
+    _: RunReader,
     session: SessionDep,
     names: Annotated[str, Query(description="Names of series, separated by commas.", min_length=1)],
     from_step: Annotated[int, Query(ge=0, lt=2**31, description="Answer from the bucket of this step on.")] = 0,
@@ -59,7 +59,7 @@ def get_series_data(
 @router.get("/runs/{run_id}/samples", response_model=SamplesRead)
 def get_samples(
     run_id: UUID,
-    _: Reader,
+    _: RunReader,
     session: SessionDep,
     step: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
     limit: Annotated[int, Query(ge=1, le=64)] = 16,
@@ -69,7 +69,7 @@ def get_samples(
 
 
 @router.get("/runs/{run_id}/samples.parquet", response_class=StreamingResponse, responses=_PARQUET)
-def get_samples_parquet(run_id: UUID, _: Reader, database: DatabaseDep) -> StreamingResponse:
+def get_samples_parquet(run_id: UUID, _: RunReader, database: DatabaseDep) -> StreamingResponse:
     """All stored rollouts as a Parquet file, a row for each verification round; its columns say what they mean."""
     parts = service.samples_parquet(database, run_id)
     headers = {"Content-Disposition": f'attachment; filename="{run_id}-samples.parquet"'}
@@ -77,13 +77,13 @@ def get_samples_parquet(run_id: UUID, _: Reader, database: DatabaseDep) -> Strea
 
 
 @router.get("/runs/{run_id}/alarms", response_model=AlarmsRead)
-def get_alarms(run_id: UUID, _: Reader, session: SessionDep) -> AlarmsRead:
+def get_alarms(run_id: UUID, _: RunReader, session: SessionDep) -> AlarmsRead:
     """What was wrong with a run and what is now, with what it means and what to do about it."""
     return service.alarms(session, run_id)
 
 
 @router.get("/runs/{run_id}/logs", response_model=LogPage)
-def get_logs(run_id: UUID, _: Reader, session: SessionDep, query: Annotated[LogQuery, Query()]) -> LogPage:
+def get_logs(run_id: UUID, _: RunReader, session: SessionDep, query: Annotated[LogQuery, Query()]) -> LogPage:
     """A page of the log in ascending order: the newest lines, or those next to the given line."""
     return service.logs(session, run_id, query)
 
@@ -91,7 +91,7 @@ def get_logs(run_id: UUID, _: Reader, session: SessionDep, query: Annotated[LogQ
 @router.get("/runs/{run_id}/logs/stream", response_class=StreamingResponse, responses=_SSE)
 def stream_logs(
     run_id: UUID,
-    _: Reader,
+    _: RunReader,
     request: Request,
     database: DatabaseDep,
     is_welcome: Watch,
@@ -108,7 +108,7 @@ def stream_logs(
 
 @router.get("/stream", response_class=StreamingResponse, responses=_SSE)
 def stream(
-    _: Reader,
+    reader: Reader,
     request: Request,
     database: DatabaseDep,
     is_welcome: Watch,
@@ -123,6 +123,6 @@ def stream(
     """
     start = after if last_event_id is None else last_event_id
     with database.transaction() as session:
-        run_ids = service.require_runs(session, runs)
+        run_ids = service.require_runs(session, runs, reader)
     hub = hub_of(request.app)
-    return EventStream(while_welcome(follow_notices(hub, run_ids, start), hub, is_welcome))
+    return EventStream(while_welcome(follow_notices(hub, run_ids, start, reader.projects("read")), hub, is_welcome))

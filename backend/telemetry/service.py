@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from backend.auth.identity import Principal
 from backend.db import Database
 from backend.errors import ProblemError, invalid, not_found
 from backend.runs import repository as runs
@@ -35,12 +36,13 @@ def require_run(session: Session, run_id: UUID) -> None:
         raise not_found("run", run_id)
 
 
-def require_runs(session: Session, text: str) -> frozenset[UUID] | None:
-    """The runs named by `all` (None) or by ids separated by commas. Raises ApiError 422 or 404."""
+def require_runs(session: Session, text: str, reader: Principal) -> frozenset[UUID] | None:
+    """The runs named by `all` (None) or by ids separated by commas. Raises ApiError 422, or 404 for one that the reader
+    may not see."""
     if text == "all":
         return None
     run_ids = frozenset(_uuid(part.strip()) for part in text.split(","))
-    unknown = run_ids - repository.list_existing(session, run_ids)
+    unknown = run_ids - repository.list_existing(session, run_ids, reader.projects("read"))
     if unknown:
         raise not_found("run", min(unknown))
     return run_ids

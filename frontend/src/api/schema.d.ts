@@ -2531,6 +2531,8 @@ export interface components {
       overrides?: {
         [key: string]: unknown;
       };
+      /** Project */
+      project?: string | null;
     };
     /**
      * RunConfig
@@ -2794,6 +2796,11 @@ export interface components {
        * @default
        */
       notes?: string;
+      /**
+       * Project
+       * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
+       */
+      project?: string | null;
     };
     /** RunPage */
     RunPage: {
@@ -2905,6 +2912,11 @@ export interface components {
        */
       num_steps: number;
       /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
+      /**
        * Stage
        * @description What the worker is doing.
        */
@@ -2999,6 +3011,11 @@ export interface components {
        * @description 0 where the job has no steps, as draft training.
        */
       num_steps: number;
+      /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
       /**
        * Reward
        * @description Mean reward of the latest step's responses.
@@ -5505,6 +5522,7 @@ export interface operations {
            *           "name": "eagle3 k=3",
            *           "num_active_alarms": 1,
            *           "num_steps": 40,
+           *           "project": "default",
            *           "reward": 0.71,
            *           "stage": "generation",
            *           "stage_progress_fraction": null,
@@ -5761,6 +5779,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
@@ -5984,6 +6003,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
@@ -6219,6 +6239,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
@@ -6531,6 +6552,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
@@ -7360,6 +7382,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
@@ -7586,6 +7609,7 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "project": "default",
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",

@@ -7,11 +7,12 @@ from uuid import UUID, uuid4
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from backend.auth import service as auth
 from backend.figures.catalogue import CHARTS
 from backend.main import create_app
-from backend.models import Attempt, Cluster, Run, User
+from backend.models import Attempt, Cluster, Project, Run, User
 from backend.settings import Settings
 from backend.telemetry.ingest_repository import insert_points
 
@@ -21,7 +22,7 @@ def client(database_url: str, redis_url: str) -> Iterator[TestClient]:
     app = create_app(Settings(DATABASE_URL=database_url, REDIS_URL=redis_url))
     with TestClient(app) as client:
         with app.state.database.transaction() as session:
-            user = User(name="u")
+            user = User(name="u", is_admin=True)
             session.add(user)
             session.flush()
             token = auth.issue_user_token(session, user, "t", ["read"])
@@ -45,6 +46,7 @@ def run_id(client: TestClient) -> UUID:
     with client.app.state.database.transaction() as session:  # type: ignore[attr-defined]
         cluster = Cluster(name="c", python="python", storage_dir="/s", api_url="http://127.0.0.1:1")
         run = Run(id=run_id, name="r", config={}, config_sha256="0", num_steps=3, cluster=cluster)
+        run.project = session.scalars(select(Project)).one()
         run.attempts = [Attempt(number=1, submission_id=f"{run_id}-1", config={}, config_sha256="0")]
         session.add(run)
         session.flush()

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select
 
 from backend.db import Database
-from backend.models import Attempt, Cluster, Run
+from backend.models import Attempt, Cluster, Project, Run
 from backend.settings import Settings
 from contract.telemetry.events import Body, Event, IngestRequest, Metrics
 
@@ -33,6 +34,7 @@ def make_run(database: Database) -> MakeRun:
             run = Run(
                 id=run_id, name="r", status="running", config={}, config_sha256="0", num_steps=100, cluster=cluster
             )
+            run.project = session.scalars(select(Project)).one()
             run.current_attempt = num_attempts
             numbers = range(1, num_attempts + 1)
             attempts = [

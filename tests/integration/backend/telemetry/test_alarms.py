@@ -26,7 +26,7 @@ def alarm(step: int, name: AlarmName = DRIFT, *, is_raised: bool = True, message
 def read(database_url, redis_url, database):
     """read(path): what a reader is answered, under /api/v1."""
     with database.transaction() as session:
-        user = User(name="u")
+        user = User(name="u", is_admin=True)
         session.add(user)
         session.flush()
         token = auth.issue_user_token(session, user, "t", ["read"])

@@ -38,7 +38,7 @@ def client(database_url: str, redis_url: str) -> Iterator[TestClient]:
 @pytest.fixture
 def reader(database: Database) -> dict[str, str]:
     with database.transaction() as session:
-        user = User(name=f"u-{uuid4()}")
+        user = User(name=f"u-{uuid4()}", is_admin=True)
         session.add(user)
         session.flush()
         token = auth.issue_user_token(session, user, "t", ["read"])
