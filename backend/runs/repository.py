@@ -7,8 +7,8 @@ from uuid import UUID
 from sqlalchemy import Text, cast, func, insert, or_, select, tuple_
 from sqlalchemy.orm import Session, selectinload
 
+from backend.cursor import Key
 from backend.models import Attempt, Cluster, Point, Run, Series, User
-from backend.runs.cursor import Position
 from backend.runs.stored import current
 
 NUM_STEPS_FOR_ETA = 20
@@ -80,7 +80,7 @@ def insert_attempt(session: Session, run: Run, number: int) -> None:
 def list_page(
     session: Session,
     limit: int,
-    after: Position | None,
+    after: Key | None,
     statuses: Collection[str],
     search: str | None,
     labels: Mapping[str, str],
@@ -91,7 +91,7 @@ def list_page(
     if project_ids is not None:
         statement = statement.where(Run.project_id.in_(project_ids))
     if after:
-        statement = statement.where(tuple_(Run.created_at, Run.id) < tuple_(after.created_at, after.id))
+        statement = statement.where(tuple_(Run.created_at, Run.id) < tuple_(*after))
     if statuses:
         statement = statement.where(Run.status.in_(statuses))
     if labels:

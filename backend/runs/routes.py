@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from backend.auth.guard import Reader, RunReader, RunWriter, Writer
+from backend.cursor import Cursor, Limit
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
 from backend.refusal import KEEP
 from backend.runs import service
@@ -31,8 +32,8 @@ def create_run(
 def list_runs(
     reader: Reader,
     session: SessionDep,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[str | None, Query(max_length=500, description="next_cursor of the page before")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     status: Annotated[str | None, Query(description="Statuses, comma-separated", examples=["running,queued"])] = None,
     search: Annotated[str | None, Query(max_length=200, description="Part of the name or the notes, or an id")] = None,
     label: Annotated[list[str] | None, Query(description="key:value; several must all match")] = None,

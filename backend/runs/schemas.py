@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
 from backend.auth.schemas import Name, Request, Schema
+from backend.cursor import Page
 from backend.runs.state import Status
 from contract.config import RunConfig
 from contract.sizing.memory import MemoryEstimate
@@ -141,10 +142,8 @@ class RunSummary(_RunFields):
     """Mean reward on held-out prompts."""
 
 
-class RunPage(Schema):
-    items: list[RunSummary]
-    next_cursor: str | None
-    """Pass it as `cursor` for the next page; null on the last one."""
+class RunPage(Page[RunSummary]):
+    """Runs, newest first."""
 
 
 class RunRead(_RunFields):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,12 +12,12 @@ from sqlalchemy.orm import Session
 from backend import queue
 from backend.auth import access, audit
 from backend.auth.identity import Principal
+from backend.cursor import cut, decode
 from backend.db import Database
 from backend.errors import ProblemError, conflict, invalid, not_found
 from backend.models import Run
 from backend.refusal import KEEP, Refused
 from backend.runs import repository, view
-from backend.runs.cursor import decode
 from backend.runs.merge_patch import merge_patch
 from backend.runs.reports import (
     count_alarms,
@@ -147,10 +148,10 @@ def list_page(
     search: str | None,
     labels: Sequence[str],
 ) -> RunPage:
-    position = decode(cursor) if cursor else None
+    after = decode(cursor, datetime, UUID) if cursor else None
     projects = principal.projects("read")
-    runs = repository.list_page(session, limit + 1, position, _statuses(status), search, _labels(labels), projects)
-    return view.page(session, runs[:limit], has_more=len(runs) > limit)
+    runs = repository.list_page(session, limit + 1, after, _statuses(status), search, _labels(labels), projects)
+    return view.page(session, *cut(runs, limit, lambda run: (run.created_at, run.id)))
 
 
 def _statuses(given: str | None) -> list[str]:

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from backend.models import Run
 from backend.runs import repository
-from backend.runs.cursor import Position, encode
 from backend.runs.schemas import AttemptRead, RunPage, RunRead, RunSummary
 from backend.runs.state import ENDED, LIVE
 from backend.runs.stored import current
@@ -40,13 +39,10 @@ def detail(session: Session, run: Run) -> RunRead:
     )
 
 
-def page(session: Session, runs: Sequence[Run], has_more: bool) -> RunPage:
+def page(session: Session, runs: Sequence[Run], next_cursor: str | None) -> RunPage:
     names = [*SUMMARY_METRICS.values(), *DRAFT_SUMMARY_METRICS.values()]
     latest = _latest(session, [run.id for run in runs], names)
-    last = Position(runs[-1].created_at, runs[-1].id) if has_more else None
-    return RunPage(
-        items=[_summary(run, latest[run.id]) for run in runs], next_cursor=None if last is None else encode(last)
-    )
+    return RunPage(items=[_summary(run, latest[run.id]) for run in runs], next_cursor=next_cursor)
 
 
 def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:

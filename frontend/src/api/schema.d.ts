@@ -2802,7 +2802,10 @@ export interface components {
        */
       project?: string | null;
     };
-    /** RunPage */
+    /**
+     * RunPage
+     * @description Runs, newest first.
+     */
     RunPage: {
       /** Items */
       items: components["schemas"]["RunSummary"][];
@@ -5480,6 +5483,7 @@ export interface operations {
   runs_list: {
     parameters: {
       query?: {
+        /** @description Items of one page at most */
         limit?: number;
         /** @description next_cursor of the page before */
         cursor?: string | null;
