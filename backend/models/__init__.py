@@ -4,6 +4,7 @@ from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink,
 from backend.models.base import Base
 from backend.models.clusters import Cluster
 from backend.models.runs import Attempt, Run
+from backend.models.sweeps import Sweep
 from backend.models.telemetry import Alarm, EmitterMark, LogLine, Notice, Point, RolloutSample, Series
 from backend.models.work import Outbox, PeriodicJob
 
@@ -27,5 +28,6 @@ __all__ = [
     "RolloutSample",
     "Run",
     "Series",
+    "Sweep",
     "User",
 ]

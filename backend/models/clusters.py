@@ -26,6 +26,9 @@ class Cluster(Base):
     api_url: Mapped[str]
     """Base URL of this service as the cluster sees it."""
     max_concurrent_runs: Mapped[int] = mapped_column(server_default="1")
+    max_concurrent_runs_per_user: Mapped[int | None]
+    """Of all its places, how many the runs of one user may hold; null for all."""
+    max_concurrent_runs_per_project: Mapped[int | None]
     code: Mapped[dict[str, Any]] = mapped_column(server_default='{"kind": "installed"}')
     """How our code comes to its machines: see backend.clusters.code."""
     reward_modules: Mapped[list[str]] = mapped_column(server_default="{}")

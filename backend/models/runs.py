@@ -25,6 +25,7 @@ class Run(Base):
         Index("ix_run_project_id_created_at_id", "project_id", "created_at", "id"),
         Index("ix_run_status", "status"),
         Index("ix_run_labels", "labels", postgresql_using="gin"),
+        Index("ix_run_sweep_id", "sweep_id"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
@@ -39,12 +40,17 @@ class Run(Base):
     config: Mapped[dict[str, Any]]
     """The RunConfig as it was given, defaults filled in."""
     config_sha256: Mapped[str]
+    priority: Mapped[int] = mapped_column(server_default="0")
+    """In the queue of its cluster: see runs.waiting."""
     max_attempts: Mapped[int] = mapped_column(server_default="3")
     current_attempt: Mapped[int] = mapped_column(server_default="0")
     """Number of the newest attempt; 0 before the first dispatch."""
     is_stop_requested: Mapped[bool] = mapped_column(server_default="false")
     cloned_from_id: Mapped[UUID | None] = mapped_column(ForeignKey("run.id", ondelete="SET NULL"))
     created_by_id: Mapped[UUID | None] = mapped_column(ForeignKey("user_account.id", ondelete="SET NULL"))
+    sweep_id: Mapped[UUID | None] = mapped_column(ForeignKey("sweep.id", ondelete="SET NULL"))
+    sweep_point: Mapped[dict[str, Any] | None]
+    """Its values of the sweep's keys: `{"drafter.draft_length": 3}`."""
     stage: Mapped[str | None]
     """Stage of the last heartbeat."""
     step: Mapped[int] = mapped_column(server_default="0")
