@@ -29,6 +29,8 @@ def make_draft(policy, make_head):
             head = make_head(policy, draft_vocab_size=5)
             head.choose_vocabulary(torch.tensor([0, 2, 3, 7, 11]))
             return head
+        if kind == "narrow eagle3":
+            return make_head(policy, layer=narrow(policy.config))
         draft = MtpModule(MtpConfig(policy.config)) if kind == "mtp" else DraftModel(small(policy.config))
         draft.initialize(policy, 2)
         return draft
@@ -40,10 +42,15 @@ def small(config: ModelConfig) -> ModelConfig:
     return replace(config, num_hidden_layers=1, num_attention_heads=1)
 
 
-@pytest.mark.parametrize("kind", ["mtp", "draft_model", "reduced eagle3"])
+def narrow(config: ModelConfig) -> ModelConfig:
+    """Half of the policy's sizes, as drafts are made that are not told any."""
+    return replace(config, hidden_size=config.hidden_size // 2, intermediate_size=32, num_attention_heads=1)
+
+
+@pytest.mark.parametrize("kind", ["mtp", "draft_model", "reduced eagle3", "narrow eagle3"])
 def test_a_trained_draft_says_what_it_was_trained_to_say(build, policy, make_draft, kind):
     draft = make_draft(kind)
-    drafter = {"kind": kind.removeprefix("reduced "), "draft_length": 3}
+    drafter = {"kind": kind.split()[-1], "draft_length": 3}
     with build(policy, draft, drafter, max_batch_size=16) as built:
         check_rounds(built)
         with torch.no_grad():
