@@ -3,6 +3,7 @@
 from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
 from backend.models.base import Base
 from backend.models.clusters import Cluster
+from backend.models.idempotency import IdempotencyKey
 from backend.models.runs import Attempt, Run
 from backend.models.sweeps import Sweep
 from backend.models.telemetry import Alarm, EmitterMark, LogLine, Notice, Point, RolloutSample, Series
@@ -17,6 +18,7 @@ __all__ = [
     "BrowserSession",
     "Cluster",
     "EmitterMark",
+    "IdempotencyKey",
     "LogLine",
     "LoginLink",
     "Notice",
