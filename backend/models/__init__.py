@@ -7,6 +7,7 @@ from backend.models.idempotency import IdempotencyKey
 from backend.models.runs import Attempt, Run
 from backend.models.sweeps import Sweep
 from backend.models.telemetry import Alarm, EmitterMark, LogLine, Notice, Point, RolloutSample, Series
+from backend.models.webhooks import Webhook, WebhookAttempt, WebhookDelivery
 from backend.models.work import Outbox, PeriodicJob
 
 __all__ = [
@@ -32,4 +33,7 @@ __all__ = [
     "Series",
     "Sweep",
     "User",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
 ]

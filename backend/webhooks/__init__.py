@@ -1,0 +1,1 @@
+"""Tells receivers of a project's events."""
