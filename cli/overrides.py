@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from cli import yaml_numbers
 from cli.errors import CommandError
 from contract.config.variants import carried_over
 
@@ -28,7 +29,7 @@ def parse(assignments: list[str]) -> dict[str, Any]:
 
 def _value(assignment: str, text: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return yaml_numbers.load(text)
     except yaml.YAMLError as error:
         raise CommandError(f"--set {assignment}: the value is not YAML; quote it as text: '\"{text}\"'.") from error
 
@@ -65,7 +66,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         CommandError: it is not there, is not YAML or holds no mapping.
     """
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml_numbers.load(path.read_text())
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

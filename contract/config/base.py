@@ -14,12 +14,14 @@ FolderPath = Annotated[str, StringConstraints(min_length=1, max_length=1000, pat
 
 
 class ConfigModel(BaseModel):
-    """Immutable and closed: an unknown key is an error, so that a misspelt setting cannot pass unnoticed."""
+    """Immutable and closed: an unknown key is an error, so that a misspelt setting cannot pass unnoticed, and so is a
+    value of another type: true is no number, and "3" is none either."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
+        strict=True,
         allow_inf_nan=False,
         validate_default=True,
     )

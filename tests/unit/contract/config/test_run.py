@@ -325,3 +325,16 @@ def test_every_part_is_closed_and_immutable() -> None:
 
 def test_schema_is_plain_json() -> None:
     assert json.loads(json.dumps(RunConfig.model_json_schema()))["title"] == "RunConfig"
+
+
+@pytest.mark.parametrize("value", [True, "20", 20.0, "2e1", [20], None])
+def test_a_number_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        RunConfig.model_validate({"grpo": {"num_steps": value}})
+    assert [error["loc"][-1] for error in caught.value.errors()] == ["num_steps"]
+
+
+@pytest.mark.parametrize("value", [1, 0, "yes", "true"])
+def test_a_truth_value_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError):
+        RunConfig.model_validate({"grpo": {"normalize_advantages": value}})
