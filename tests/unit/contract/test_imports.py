@@ -5,7 +5,7 @@ import sys
 
 PROBE = """
 import sys
-import contract.config, contract.telemetry.events
+import contract.config, contract.gates.expression, contract.telemetry.events
 loaded = {name.partition(".")[0] for name in sys.modules}
 allowed = {"contract", "pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 print(sorted(name for name in loaded - allowed - sys.stdlib_module_names if not name.startswith("_")))
