@@ -47,6 +47,7 @@ def _listed(names: object) -> object:
 
 HttpUrl = Annotated[str, AfterValidator(_without_slash)]
 Modules = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+NumRuns = Annotated[int, Field(ge=1, le=10_000)]
 Folder = Annotated[Path, BeforeValidator(_expanded)]
 
 
@@ -94,8 +95,18 @@ class Settings(BaseModel):
     """Shared folder of the cluster named `local`; FOREDECK_HOME/storage when unset."""
     cluster_api_url: HttpUrl | None = _variable("FOREDECK_CLUSTER_API_URL", None)
     """Address under which the cluster named `local` reaches this service; FOREDECK_PUBLIC_URL when unset."""
-    max_concurrent_runs: Annotated[int, Field(ge=1, le=10_000)] = _variable("FOREDECK_MAX_CONCURRENT_RUNS", 1)
+    max_concurrent_runs: NumRuns = _variable("FOREDECK_MAX_CONCURRENT_RUNS", 1)
     """Runs that the cluster named `local` carries at once."""
+    max_concurrent_runs_per_user: NumRuns | None = _variable("FOREDECK_MAX_CONCURRENT_RUNS_PER_USER", None)
+    """How many of them may be of one user; all when unset."""
+    max_concurrent_runs_per_project: NumRuns | None = _variable("FOREDECK_MAX_CONCURRENT_RUNS_PER_PROJECT", None)
+    """How many of them may be of one project; all when unset."""
+    max_queued_runs_per_user: PositiveInt = _variable("FOREDECK_MAX_QUEUED_RUNS_PER_USER", 1000)
+    """Runs of one user that may wait, on all clusters together; further launches are refused."""
+    max_queued_runs_per_project: PositiveInt = _variable("FOREDECK_MAX_QUEUED_RUNS_PER_PROJECT", 5000)
+    """Runs of one project that may wait, on all clusters together; further launches are refused."""
+    max_sweep_runs: NumRuns = _variable("FOREDECK_MAX_SWEEP_RUNS", 200)
+    """Runs that one sweep may have."""
 
     heartbeat_timeout_s: PositiveFloat = _variable("FOREDECK_HEARTBEAT_TIMEOUT_S", 30.0)
     """A run whose worker has been silent for this long is lost, and Ray is asked about it."""

@@ -58,6 +58,10 @@ class ClusterCreate(Request):
     """Address of this service as its machines see it."""
     max_concurrent_runs: NumRuns = 1
     """Further runs wait."""
+    max_concurrent_runs_per_user: NumRuns | None = None
+    """How many of them may be of one user; null for all. Further ones wait, and let those of others pass."""
+    max_concurrent_runs_per_project: NumRuns | None = None
+    """How many of them may be of one project; null for all."""
 
     @model_validator(mode="after")
     def _check_python(self) -> "ClusterCreate":
@@ -85,6 +89,9 @@ class ClusterUpdate(Request):
     """Runs go on from the checkpoints that they find there."""
     api_url: HttpAddress | None = None
     max_concurrent_runs: NumRuns | None = None
+    max_concurrent_runs_per_user: NumRuns | None = None
+    """As many as max_concurrent_runs lift the limit."""
+    max_concurrent_runs_per_project: NumRuns | None = None
 
 
 class Reachability(Schema):
@@ -119,6 +126,8 @@ class ClusterRead(Schema):
     storage_dir: str
     api_url: str
     max_concurrent_runs: int
+    max_concurrent_runs_per_user: int | None
+    max_concurrent_runs_per_project: int | None
     is_embedded: bool
     """It is this machine's own Ray, started when first needed."""
     num_live_runs: int

@@ -127,6 +127,8 @@ def _read(session: Session, cluster: Cluster) -> ClusterRead:
         storage_dir=cluster.storage_dir,
         api_url=cluster.api_url,
         max_concurrent_runs=cluster.max_concurrent_runs,
+        max_concurrent_runs_per_user=cluster.max_concurrent_runs_per_user,
+        max_concurrent_runs_per_project=cluster.max_concurrent_runs_per_project,
         is_embedded=cluster.address is None,
         num_live_runs=num_live,
         num_queued_runs=num_queued,
@@ -145,6 +147,8 @@ def ensure_local(session: Session, settings: Settings) -> None:
         "storage_dir": str(settings.local_storage_dir),
         "api_url": settings.local_api_url,
         "max_concurrent_runs": settings.max_concurrent_runs,
+        "max_concurrent_runs_per_user": settings.max_concurrent_runs_per_user,
+        "max_concurrent_runs_per_project": settings.max_concurrent_runs_per_project,
     }
     if repository.insert_cluster(session, name=LOCAL, **values) is None:
         cluster = repository.get(session, LOCAL)

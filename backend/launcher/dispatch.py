@@ -16,13 +16,14 @@ from backend.auth.service import issue_worker_token
 from backend.clusters.code import stored
 from backend.db import Database
 from backend.launcher import repository as launcher
+from backend.launcher import turn
 from backend.launcher.connect import Connect, Target
 from backend.launcher.jobs import JobServer, JobState, RefusedError, StartingError, Submission, UnreachableError
 from backend.launcher.room import BusyError, NoRoomError, check_room
 from backend.models import Attempt, Cluster, Run
 from backend.queue import Lease
 from backend.runs import attempts, repository
-from backend.runs.state import ENDED, LIVE, Status, explain, transition
+from backend.runs.state import ENDED, Status, explain, transition
 from backend.runs.stored import current
 from backend.settings import Settings
 from backend.telemetry.notices import append_log
@@ -103,15 +104,13 @@ def _load(session: Session, lease: Lease) -> tuple[Target, Needs] | None:
 
 
 def _take_place(session: Session, run: Run, lease: Lease) -> bool:
-    """Begins the first attempt when the cluster has a place for it; otherwise the run goes on waiting."""
+    """Begins the first attempt when it is the run's turn; otherwise it goes on waiting."""
     cluster = repository.lock_cluster(session, run.cluster_id)
-    num_live, num_waiting = repository.count_ahead(session, run, LIVE)
-    if num_live + num_waiting < cluster.max_concurrent_runs:
+    reason = turn.why_not_yet(session, run, cluster)
+    if reason is None:
         attempts.begin(session, run, f"Handing the run to cluster {cluster.name}.")
         return True
-    ahead = f", {num_waiting} ahead in the queue" if num_waiting else ""
-    places = f"{num_live} of {cluster.max_concurrent_runs} taken{ahead}"
-    explain(session, run, f"Waits for a place on cluster {cluster.name}: {places}.")
+    explain(session, run, f"Waits for a place on cluster {cluster.name}: {reason}.")
     queue.postpone(session, lease, WAIT_FOR_PLACE_S)
     return False
 

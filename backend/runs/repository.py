@@ -1,17 +1,26 @@
 """Runs in the database."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, func, insert, or_, select, tuple_
+from sqlalchemy import Text, cast, func, insert, literal, or_, select, tuple_
 from sqlalchemy.orm import Session, selectinload
 
 from backend.cursor import Key
-from backend.models import Attempt, Cluster, Point, Run, Series, User
+from backend.models import Attempt, Cluster, Point, Project, Run, Series, Sweep, User
 from backend.runs.stored import current
 
 NUM_STEPS_FOR_ETA = 20
+PRIORITY_LEVEL = timedelta(minutes=10)
+"""What one level of priority is worth, in time waited: so a run of low priority has its turn before much newer ones,
+and nobody waits for ever."""
+_LINE = (Run.created_at - Run.priority * literal(PRIORITY_LEVEL), Run.created_at, Run.id)
+_QUEUED = "queued"
+
+Whose = tuple[UUID | None, UUID, UUID | None]
+"""A run's user, project and sweep."""
 
 
 def get(session: Session, run_id: UUID) -> Run | None:
@@ -134,15 +143,51 @@ def lock_cluster(session: Session, cluster_id: UUID) -> Cluster:
     return session.scalars(statement, execution_options={"populate_existing": True}).one()
 
 
-def count_ahead(session: Session, run: Run, live: Collection[str]) -> tuple[int, int]:
-    """(runs that hold a place on the run's cluster, runs that have waited for one longer)."""
-    same = (Run.cluster_id == run.cluster_id) & (Run.id != run.id)
-    is_older = tuple_(Run.created_at, Run.id) < tuple_(run.created_at, run.id)
-    statement = select(
-        func.count().filter(Run.status.in_(live)), func.count().filter((Run.status == "queued") & is_older)
-    ).where(same, Run.status.in_([*live, "queued"]))
-    num_live, num_waiting = session.execute(statement).one()
-    return num_live, num_waiting
+def list_waiting(session: Session, cluster_id: UUID) -> list[tuple[UUID, Whose]]:
+    """The runs that wait for a place on a cluster, in the order of the queue, and whose each is."""
+    statement = select(Run.id, Run.created_by_id, Run.project_id, Run.sweep_id).order_by(*_LINE)
+    rows = session.execute(statement.where(Run.cluster_id == cluster_id, Run.status == _QUEUED))
+    return [(id_, (user_id, project_id, sweep_id)) for id_, user_id, project_id, sweep_id in rows]
+
+
+def count_live(session: Session, cluster_id: UUID, live: Collection[str]) -> list[tuple[Whose, int]]:
+    """How many runs hold a place on a cluster, by whose they are."""
+    whose = (Run.created_by_id, Run.project_id, Run.sweep_id)
+    statement = select(*whose, func.count()).where(Run.cluster_id == cluster_id, Run.status.in_(live)).group_by(*whose)
+    rows = session.execute(statement)
+    return [((user_id, project_id, sweep_id), num) for user_id, project_id, sweep_id, num in rows]
+
+
+def sweep_limits(session: Session, cluster_id: UUID) -> dict[UUID, int]:
+    """How many of their runs may hold a place at once, of the sweeps on a cluster that have runs to begin."""
+    waiting = select(Run.sweep_id).where(Run.cluster_id == cluster_id, Run.status == _QUEUED)
+    statement = select(Sweep.id, Sweep.max_concurrent).where(Sweep.id.in_(waiting), Sweep.max_concurrent.is_not(None))
+    return {id_: limit for id_, limit in session.execute(statement).tuples() if limit is not None}
+
+
+def list_queue_positions(session: Session, runs: Collection[Run]) -> dict[UUID, int]:
+    """Of those that wait, by their ids; 1 is the next on its cluster."""
+    clusters = {run.cluster_id for run in runs if run.status == _QUEUED}
+    if not clusters:
+        return {}
+    position = func.row_number().over(partition_by=Run.cluster_id, order_by=_LINE).label("position")
+    line = select(Run.id, position).where(Run.cluster_id.in_(clusters), Run.status == _QUEUED).subquery()
+    statement = select(line.c.id, line.c.position).where(line.c.id.in_([run.id for run in runs]))
+    return dict(session.execute(statement).tuples().all())
+
+
+def lock_launchers(session: Session, user_id: UUID | None, project_id: UUID) -> None:
+    """Of two who launch for the same user or in the same project, the second waits for the first."""
+    session.execute(select(User.id).where(User.id == user_id).with_for_update(key_share=True))
+    session.execute(select(Project.id).where(Project.id == project_id).with_for_update(key_share=True))
+
+
+def count_queued(session: Session, user_id: UUID | None, project_id: UUID) -> tuple[int, int]:
+    """How many runs of the user, and of the project, wait on any cluster."""
+    of_user, of_project = Run.created_by_id == user_id, Run.project_id == project_id
+    statement = select(func.count().filter(of_user), func.count().filter(of_project)).where(Run.status == _QUEUED)
+    num_of_user, num_of_project = session.execute(statement).one()
+    return num_of_user, num_of_project
 
 
 def as_values(run: Run) -> dict[str, Any]:

@@ -23,9 +23,14 @@ MAX_WAIT_S = 300.0
 
 @router.post("", operation_id="runs_create", status_code=HTTPStatus.ACCEPTED, summary="Launch a run")
 def create_run(
-    body: Annotated[RunCreate, KEEP], request: Request, response: Response, writer: Writer, session: SessionDep
+    body: Annotated[RunCreate, KEEP],
+    request: Request,
+    response: Response,
+    writer: Writer,
+    session: SessionDep,
+    settings: SettingsDep,
 ) -> RunRead:
-    return _accepted(request, response, service.launch(session, body, writer))
+    return _accepted(request, response, service.launch(session, settings, body, writer))
 
 
 @router.get("", operation_id="runs_list", summary="List runs, newest first")
@@ -46,7 +51,7 @@ def get_run(run_id: UUID, _: RunReader, session: SessionDep) -> RunRead:
     return service.read(session, run_id)
 
 
-@router.patch("/{run_id}", operation_id="runs_update", summary="Change a run's name, labels or notes")
+@router.patch("/{run_id}", operation_id="runs_update", summary="Change a run's name, labels, notes or priority")
 def update_run(run_id: UUID, body: RunUpdate, writer: RunWriter, session: SessionDep) -> RunRead:
     return service.update(session, run_id, body, writer)
 
@@ -60,9 +65,15 @@ def stop_run(run_id: UUID, writer: RunWriter, session: SessionDep, settings: Set
     "/{run_id}/clone", operation_id="runs_clone", status_code=HTTPStatus.ACCEPTED, summary="Launch a run like another"
 )
 def clone_run(
-    run_id: UUID, body: RunClone, request: Request, response: Response, writer: RunReader, session: SessionDep
+    run_id: UUID,
+    body: RunClone,
+    request: Request,
+    response: Response,
+    writer: RunReader,
+    session: SessionDep,
+    settings: SettingsDep,
 ) -> RunRead:
-    return _accepted(request, response, service.clone(session, run_id, body, writer))
+    return _accepted(request, response, service.clone(session, settings, run_id, body, writer))
 
 
 @router.get("/{run_id}/wait", operation_id="runs_wait", summary="Wait until a run has ended")

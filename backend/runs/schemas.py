@@ -12,6 +12,8 @@ from backend.runs.state import Status
 from contract.config import RunConfig
 from contract.sizing.memory import MemoryEstimate
 
+MAX_PRIORITY = 100
+
 EXAMPLE_CONFIG: dict[str, Any] = {
     "task": {"kind": "arithmetic", "num_terms": 4},
     "drafter": {"kind": "eagle3", "draft_length": 3},
@@ -30,16 +32,23 @@ LabelValue = Annotated[str, StringConstraints(max_length=200), AfterValidator(_s
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=32, examples=[{"team": "post-training"}])]
 ClusterName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_storable)]
 ProjectName = ClusterName
+ExampleName = Annotated[str, StringConstraints(min_length=1, max_length=120), AfterValidator(_storable)]
+Overrides = dict[str, Any]
+Priority = Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 Notes = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_storable)]
 
 
 class RunCreate(Request):
-    """A run to launch."""
+    """A run to launch: with a configuration of its own, or that of an example."""
 
     name: Name = Field(examples=["eagle3 k=3"])
     """What people call it; need not be unique."""
-    config: RunConfig = Field(examples=[EXAMPLE_CONFIG])
-    """What the run computes; what is left out gets its default."""
+    config: RunConfig | None = Field(None, examples=[EXAMPLE_CONFIG])
+    """What the run computes; what is left out gets its default. Needed where no `example` is named."""
+    example: ExampleName | None = Field(None, examples=["arithmetic-eagle3"])
+    """Name of a ready configuration, in place of `config`: GET /run-config/examples has them."""
+    overrides: Overrides = Field({}, examples=[{"drafter": {"draft_length": 5}}])
+    """JSON merge patch (RFC 7396) on `config` or on the example's configuration."""
     labels: Labels = Field(default_factory=dict)
     """For finding it again."""
     notes: Notes = ""
@@ -48,6 +57,9 @@ class RunCreate(Request):
     """Name of the project it belongs to; without one `default`, or the only project you can launch runs in."""
     cluster: ClusterName = "local"
     """Name of the cluster that carries it."""
+    priority: Priority = 0
+    """In the queue of its cluster: each level is worth ten minutes of waiting. Above 50 is for those who administer its
+    project."""
     max_attempts: int = Field(3, ge=1, le=20)
     """The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
     those that the cluster ended in good order, do not count."""
@@ -60,12 +72,14 @@ class RunClone(Request):
 
     name: Name | None = None
     """Without one: the other run's name and `(clone)`."""
-    overrides: dict[str, Any] = Field({}, examples=[{"drafter": {"draft_length": 5}}])
+    overrides: Overrides = Field({}, examples=[{"drafter": {"draft_length": 5}}])
     """JSON merge patch (RFC 7396) on the other run's configuration."""
     labels: Labels | None = None
     notes: Notes | None = None
     project: ProjectName | None = None
     cluster: ClusterName | None = None
+    priority: Priority = 0
+    """In the queue; the other run's is not taken over."""
     max_attempts: int | None = Field(None, ge=1, le=20)
 
 
@@ -75,6 +89,8 @@ class RunUpdate(Request):
     name: Name | None = None
     labels: Labels | None = None
     notes: Notes | None = None
+    priority: Priority | None = None
+    """Only while the run waits in the queue."""
 
 
 class AttemptRead(Schema):
@@ -121,6 +137,15 @@ class _RunFields(Schema):
     """How far a long stage has come."""
     current_attempt: int
     """0 before the first dispatch."""
+    priority: int
+    """In the queue: each level is worth ten minutes of waiting."""
+    queue_position: int | None
+    """1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
+    its user, project or sweep keeps back lets others pass."""
+    sweep_id: UUID | None
+    """The sweep that it is part of."""
+    sweep_point: dict[str, Any] | None
+    """Its values of the sweep's keys."""
     num_active_alarms: int
     """What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do."""
     created_at: datetime

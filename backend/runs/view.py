@@ -30,7 +30,7 @@ def detail(session: Session, run: Run) -> RunRead:
     session.refresh(run)
     latest = _latest(session, [run.id], None)[run.id]
     return RunRead(
-        **_common(run),
+        **_common(run, repository.list_queue_positions(session, [run])),
         config=ordered(run.config),
         created_by=repository.get_user_name(session, run.created_by_id),
         eta_s=_eta(session, run),
@@ -40,19 +40,23 @@ def detail(session: Session, run: Run) -> RunRead:
 
 
 def page(session: Session, runs: Sequence[Run], next_cursor: str | None) -> RunPage:
+    return RunPage(items=summaries(session, runs), next_cursor=next_cursor)
+
+
+def summaries(session: Session, runs: Sequence[Run]) -> list[RunSummary]:
     names = [*SUMMARY_METRICS.values(), *DRAFT_SUMMARY_METRICS.values()]
     latest = _latest(session, [run.id for run in runs], names)
-    return RunPage(items=[_summary(run, latest[run.id]) for run in runs], next_cursor=next_cursor)
+    positions = repository.list_queue_positions(session, runs)
+    return [_summary(_common(run, positions), latest[run.id]) for run in runs]
 
 
-def _summary(run: Run, latest: Mapping[str, float | None]) -> RunSummary:
-    common = _common(run)
+def _summary(common: dict[str, Any], latest: Mapping[str, float | None]) -> RunSummary:
     metrics = SUMMARY_METRICS if common["job"] == "grpo" else DRAFT_SUMMARY_METRICS
     values = {field: latest.get(metrics.get(field, "")) for field in SUMMARY_METRICS}
     return RunSummary(**{key: value for key, value in common.items() if key in RunSummary.model_fields}, **values)
 
 
-def _common(run: Run) -> dict[str, Any]:
+def _common(run: Run, positions: Mapping[UUID, int]) -> dict[str, Any]:
     values = repository.as_values(run)
     job = values.pop("config").get("job", "grpo")
     return values | {
@@ -60,6 +64,7 @@ def _common(run: Run) -> dict[str, Any]:
         "project": run.project.name,
         "cluster": run.cluster.name,
         "is_ended": run.status in ENDED,
+        "queue_position": positions.get(run.id),
     }
 
 

@@ -1,0 +1,46 @@
+"""Whether it is a waiting run's turn."""
+
+from itertools import takewhile
+
+from sqlalchemy.orm import Session
+
+from backend.launcher.places import Limit, Owners, Places
+from backend.models import Cluster, Run
+from backend.runs import repository
+from backend.runs.state import LIVE
+
+
+def why_not_yet(session: Session, run: Run, cluster: Cluster) -> str | None:
+    """What a run waits for, as the end of a sentence; None when it may begin. Asked under the cluster's lock."""
+    places = _places(session, cluster)
+    num_live = places.num_taken
+    waiting = repository.list_waiting(session, cluster.id)
+    ahead = [Owners(*whose) for _, whose in takewhile(lambda entry: entry[0] != run.id, waiting)]
+    own = Owners(run.created_by_id, run.project_id, run.sweep_id)
+    places.offer(ahead)
+    limit = places.kept_back_by(own)
+    if limit is None and places.num_taken < places.num_places:
+        return None
+    queue = f", {len(ahead)} ahead in the queue" if ahead else ""
+    if limit is None:
+        return f"{num_live} of {places.num_places} taken{queue}"
+    return f"it carries at most {places.limit(limit, own)} runs of {_named(session, run, limit)} at once{queue}"
+
+
+def _places(session: Session, cluster: Cluster) -> Places:
+    """With those that runs hold now."""
+    places = Places(
+        cluster.max_concurrent_runs,
+        cluster.max_concurrent_runs_per_user,
+        cluster.max_concurrent_runs_per_project,
+        repository.sweep_limits(session, cluster.id),
+    )
+    for whose, num in repository.count_live(session, cluster.id, LIVE):
+        places.take(Owners(*whose), num)
+    return places
+
+
+def _named(session: Session, run: Run, limit: Limit) -> str:
+    if limit == "user":
+        return f"user {repository.get_user_name(session, run.created_by_id) or 'nobody'}"
+    return f"project {run.project.name}" if limit == "project" else "its sweep"
