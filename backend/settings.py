@@ -4,8 +4,11 @@ Every setting is described in docs/operations/settings.md; a test compares the t
 """
 
 import os
+import re
 import sys
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -37,15 +40,51 @@ def _without_slash(url: str) -> str:
     return url.rstrip("/")
 
 
+def _issuer(url: str | None) -> str | None:
+    """As it is, since ID tokens must name the very same; never in the clear over a network."""
+    if url is not None and not re.match(r"https://[^\s/]|http://(127\.0\.0\.1|\[::1\]|localhost)[:/]", url):
+        raise ValueError("must start with https://; http:// is for a provider on this machine")
+    return url
+
+
+def _claim(text: str | None) -> str | None:
+    if text is not None and not all(text.partition(":")):
+        raise ValueError("must look like groups:foredeck-admins")
+    return text
+
+
 def _expanded(path: object) -> object:
     return Path(path).expanduser() if isinstance(path, str) else path
 
 
-def _listed(names: object) -> object:
+def _listed(names: object) -> Any:
     return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else names
 
 
+def _networks(names: object) -> object:
+    try:
+        return tuple(ip_network(name) for name in _listed(names)) if isinstance(names, str) else names
+    except ValueError as error:
+        raise ValueError(f"must be networks with commas, as in 10.1.0.0/16,fd00::/8: {error}") from error
+
+
+def _keys(keys: object) -> object:
+    listed = _listed(keys)
+    if isinstance(keys, str) and not all(_is_key(key) for key in listed):
+        raise ValueError("must be keys of 32 bytes in URL-safe base64, with commas")
+    return listed
+
+
+def _is_key(key: str) -> bool:
+    try:
+        return len(urlsafe_b64decode(key)) == 32
+    except ValueError:
+        return False
+
+
 HttpUrl = Annotated[str, AfterValidator(_without_slash)]
+Keys = Annotated[tuple[str, ...], BeforeValidator(_keys)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], BeforeValidator(_networks)]
 Modules = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 NumRuns = Annotated[int, Field(ge=1, le=10_000)]
 Folder = Annotated[Path, BeforeValidator(_expanded)]
@@ -123,10 +162,36 @@ class Settings(BaseModel):
     drain_s: PositiveFloat = _variable("FOREDECK_DRAIN_S", 3600.0)
     """After a run has ended, how long its worker's token still delivers events."""
 
+    oidc_issuer: Annotated[str | None, AfterValidator(_issuer)] = _variable("FOREDECK_OIDC_ISSUER", None)
+    """Identity provider through which people log in, exactly as it names itself."""
+    oidc_client_id: str | None = _variable("FOREDECK_OIDC_CLIENT_ID", None)
+    """This service's name at the identity provider."""
+    oidc_client_secret: str | None = _variable("FOREDECK_OIDC_CLIENT_SECRET", None, is_secret=True)
+    """Its secret there; a provider that asks for none relies on PKCE alone."""
+    oidc_name: str = _variable("FOREDECK_OIDC_NAME", "single sign-on")
+    """What the login page calls the identity provider."""
+    oidc_email_domains: Modules = _variable("FOREDECK_OIDC_EMAIL_DOMAINS", ())
+    """Domains of verified addresses whose owners become users at their first login, with commas; `*` for whoever the
+    provider lets in. When empty, only users that are linked to their subject get in."""
+    oidc_default_project: str = _variable("FOREDECK_OIDC_DEFAULT_PROJECT", "default")
+    """Project in which new users get a role."""
+    oidc_default_role: Literal["none", "viewer", "launcher", "admin"] = _variable(
+        "FOREDECK_OIDC_DEFAULT_ROLE", "viewer"
+    )
+    """Role of new users there."""
+    oidc_admin_claim: Annotated[str | None, AfterValidator(_claim)] = _variable("FOREDECK_OIDC_ADMIN_CLAIM", None)
+    """Claim and value, as in groups:foredeck-admins, that make an administrator of everything, and whose loss ends it at
+    the next login. When unset, the provider has no say in it."""
+
     session_lifetime_s: PositiveInt = _variable("FOREDECK_SESSION_LIFETIME_S", 30 * 24 * 3600)
     """A browser stays logged in for this long."""
     login_link_lifetime_s: PositiveInt = _variable("FOREDECK_LOGIN_LINK_LIFETIME_S", 15 * 60)
     """A one-time login link is good for this long."""
+
+    encryption_keys: Keys = _variable("FOREDECK_ENCRYPTION_KEYS", (), is_secret=True)
+    """Keys that encrypt the secrets of webhooks in the database, with commas: the first encrypts, all decrypt."""
+    webhook_allowed_networks: Networks = _variable("FOREDECK_WEBHOOK_ALLOWED_NETWORKS", ())
+    """Networks, with commas, that webhooks may reach though they are not public."""
 
     @model_validator(mode="after")
     def _check_across_variables(self) -> Self:
@@ -134,6 +199,8 @@ class Settings(BaseModel):
             raise ValueError(
                 "FOREDECK_RAY_TIMEOUT_S must be at most half of FOREDECK_LEASE_S: the work outlasts its lease"
             )
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("FOREDECK_OIDC_ISSUER needs FOREDECK_OIDC_CLIENT_ID, the name that it knows this service by")
         return self
 
     @property

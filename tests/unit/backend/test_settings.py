@@ -57,11 +57,27 @@ def test_folders_are_expanded_and_derived():
         ("FOREDECK_LOG_LEVEL", "loud"),
         ("FOREDECK_MAX_CONCURRENT_RUNS", "-1"),
         ("RAY_ADDRESS", "ray://head:10001"),
+        ("FOREDECK_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+        ("FOREDECK_WEBHOOK_ALLOWED_NETWORKS", "intranet"),
+        ("FOREDECK_ENCRYPTION_KEYS", "hunter5"),
     ],
 )
 def test_a_bad_value_is_named(name, value):
     with pytest.raises(ValidationError, match=name):
         load({**MINIMUM, name: value})
+
+
+def test_networks_and_keys_are_listed_with_commas():
+    keys = [n * 42 + "A=" for n in "ab"]
+    settings = load(
+        {
+            **MINIMUM,
+            "FOREDECK_WEBHOOK_ALLOWED_NETWORKS": "10.1.0.0/16, fd00::/8",
+            "FOREDECK_ENCRYPTION_KEYS": ",".join(keys),
+        }
+    )
+    assert [str(network) for network in settings.webhook_allowed_networks] == ["10.1.0.0/16", "fd00::/8"]
+    assert settings.encryption_keys == tuple(keys)
 
 
 def test_what_is_missing_is_named():
@@ -82,6 +98,7 @@ def test_secrets_are_not_shown():
             "DATABASE_URL": "postgresql://u:hunter2@h/d",
             "REDIS_URL": "redis://:hunter3@h",
             "FOREDECK_RAY_TOKEN": "hunter4",
+            "FOREDECK_ENCRYPTION_KEYS": "hunter5" + 36 * "A" + "=",
         }
     )
     assert "hunter" not in repr(settings)
