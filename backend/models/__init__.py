@@ -3,6 +3,7 @@
 from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
 from backend.models.base import Base
 from backend.models.clusters import Cluster
+from backend.models.gates import GateEvaluation
 from backend.models.idempotency import IdempotencyKey
 from backend.models.runs import Attempt, Run
 from backend.models.sweeps import Sweep
@@ -19,6 +20,7 @@ __all__ = [
     "BrowserSession",
     "Cluster",
     "EmitterMark",
+    "GateEvaluation",
     "IdempotencyKey",
     "LogLine",
     "LoginLink",

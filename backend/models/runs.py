@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, func
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from backend.models.auth import Project
@@ -48,6 +49,10 @@ class Run(Base):
     is_stop_requested: Mapped[bool] = mapped_column(server_default="false")
     cloned_from_id: Mapped[UUID | None] = mapped_column(ForeignKey("run.id", ondelete="SET NULL"))
     created_by_id: Mapped[UUID | None] = mapped_column(ForeignKey("user_account.id", ondelete="SET NULL"))
+    gates: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, server_default="[]")
+    """What it has to come to: backend.gates.schemas.Gate, each."""
+    gates_verdict: Mapped[str | None]
+    """passed, failed, or pending until it has ended and was judged; null where there is nothing to judge."""
     sweep_id: Mapped[UUID | None] = mapped_column(ForeignKey("sweep.id", ondelete="SET NULL"))
     sweep_point: Mapped[dict[str, Any] | None]
     """Its values of the sweep's keys: `{"drafter.draft_length": 3}`."""
