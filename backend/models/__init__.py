@@ -1,6 +1,6 @@
 """The tables. Postgres is the truth; everything else is a nudge or a view."""
 
-from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
+from backend.models.auth import ApiToken, AuditEntry, BrowserSession, LoginLink, OidcLogin, Project, ProjectMember, User
 from backend.models.base import Base
 from backend.models.clusters import Cluster
 from backend.models.gates import GateEvaluation
@@ -25,6 +25,7 @@ __all__ = [
     "LogLine",
     "LoginLink",
     "Notice",
+    "OidcLogin",
     "Outbox",
     "PeriodicJob",
     "Point",

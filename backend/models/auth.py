@@ -97,6 +97,17 @@ class BrowserSession(Base):
     expires_at: Mapped[datetime]
 
 
+class OidcLogin(Base):
+    """A login that has begun at the identity provider and is not back yet; taken once."""
+
+    __tablename__ = "oidc_login"
+
+    state_sha256: Mapped[str] = mapped_column(primary_key=True)
+    nonce: Mapped[str]
+    code_verifier: Mapped[str]
+    expires_at: Mapped[datetime]
+
+
 class AuditEntry(Base):
     """Who changed what, and from where."""
 
