@@ -19,6 +19,7 @@ COPY contract/ contract/
 COPY backend/ backend/
 COPY workers/ workers/
 COPY cli/ cli/
+COPY foredeck/ foredeck/
 RUN pip install -c constraints.txt ".[server,workers]"
 COPY alembic/ alembic/
 COPY alembic.ini ./

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.client import Client
 from cli.output import console, print_json
+from cli.service import connect
 
 
 def register(app: typer.Typer) -> None:
@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
 
 def login(is_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Print a new one-time link that opens the dashboard logged in."""
-    with Client.from_environment() as client:
-        link = client.login_link()
+    with connect() as service:
+        link = service.access.login_link()
     if is_json:
         print_json(link)
     else:
@@ -33,9 +33,9 @@ def create_token(
     is_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make an API token. It is shown this once."""
-    expires_at = None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
-    with Client.from_environment() as client:
-        token = client.create_token(name, scopes, expires_at)
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    with connect() as service:
+        token = service.access.create_token(name, scopes, expires_at)
     if is_json:
         print_json(token)
     else:

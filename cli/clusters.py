@@ -9,11 +9,11 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
-from cli.client import Client
 from cli.errors import CommandError, ExitCode
 from cli.output import console, errors, print_json
 from cli.runs import Json
-from cli.schemas import ClusterCheck
+from cli.service import connect
+from foredeck.models import ClusterCheck
 
 POLL_S = 1.0
 ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Its name.")]
@@ -29,8 +29,8 @@ def register(app: typer.Typer) -> None:
 
 def list_clusters(*, is_json: Json = False) -> None:
     """List clusters, and whether each answers."""
-    with Client.from_environment() as client:
-        clusters = client.clusters()
+    with connect() as service:
+        clusters = service.clusters.list()
     if is_json:
         print_json(clusters)
         return
@@ -56,8 +56,8 @@ def add(
     is_json: Json = False,
 ) -> None:
     """Register a cluster, and say whether it answers."""
-    with Client.from_environment() as client:
-        cluster = client.add_cluster(_read(file))
+    with connect() as service:
+        cluster = service.clusters.add(_read(file))
     if is_json:
         print_json(cluster)
         return
@@ -74,14 +74,14 @@ def check(
 ) -> int:
     """Have a job look at every machine of a cluster: versions, GPUs, the shared folder, the way to this service."""
     deadline = time.monotonic() + timeout
-    with Client.from_environment() as client:
-        result = client.get_check(name, check_id := client.begin_check(name))
+    with connect() as service:
+        result = service.clusters.get_check(name, check_id := service.clusters.begin_check(name))
         while not result.is_ended:
             if time.monotonic() > deadline:
                 errors.print(f"The check {check_id} is {result.state} after {timeout:.0f} s.", markup=False)
                 return ExitCode.TIMEOUT
             time.sleep(POLL_S)
-            result = client.get_check(name, check_id)
+            result = service.clusters.get_check(name, check_id)
     if is_json:
         print_json(result)
     else:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from backend.embedded.status import read_status
 from cli import local, overrides
-from cli.client import Client
 from cli.errors import CommandError, ExitCode
 from cli.output import console
 from cli.progress import Follower, finish
-from cli.schemas import Run
+from foredeck import Foredeck
+from foredeck.models import Run
 
 LABEL = "demo"
 
@@ -31,26 +31,26 @@ def show(file: Path, port: int | None, is_leaving: bool) -> int:
 
 
 def _follow(file: Path) -> int:
-    with local.local_client() as client:
-        run = _earlier(client) or _launch(client, file)
-        console.print(f"{client.url}/runs/{run.id}", markup=False)
-        return finish(console, Follower(client, console).until_ended(run))
+    with local.local_service() as service:
+        run = _earlier(service) or _launch(service, file)
+        console.print(f"{service.url}/runs/{run.id}", markup=False)
+        return finish(console, Follower(service, console).until_ended(run))
 
 
-def _earlier(client: Client) -> Run | None:
+def _earlier(service: Foredeck) -> Run | None:
     """The run of an earlier demo that succeeded or is on its way."""
-    for item in client.page(limit=200, label=f"{LABEL}:true").items:
+    for item in service.runs.list(labels={LABEL: "true"}):
         if not item.is_ended or item.status == "succeeded":
             how = "has succeeded already" if item.is_ended else f"is {item.status}"
             console.print(f"The demo's run {item.name} {how}; nothing new is launched.", markup=False)
-            return client.get(item.id)
+            return service.runs.get(item.id)
     return None
 
 
-def _launch(client: Client, file: Path) -> Run:
+def _launch(service: Foredeck, file: Path) -> Run:
     if not file.exists():
         raise CommandError(f"{file} is not there: run the demo from a checkout, or give a file.")
     name, config = overrides.read_file(file)
-    run = client.launch({"name": name, "config": config, "labels": {LABEL: "true"}})
-    console.print(f"Launched {run.name} through {client.url}/api/v1/runs", markup=False)
+    run = service.runs.launch({"name": name, "config": config, "labels": {LABEL: "true"}})
+    console.print(f"Launched {run.name} through {service.url}/api/v1/runs", markup=False)
     return run

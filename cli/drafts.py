@@ -7,12 +7,12 @@ import typer
 from rich.table import Table
 
 from cli import overrides
-from cli.client import Client
 from cli.errors import ExitCode
 from cli.output import console, errors, number, print_json
 from cli.progress import Follower, finish
 from cli.runs import Assignments, Json, Name, Timeout, Wait
-from cli.schemas import Run
+from cli.service import connect
+from foredeck.models import Run
 
 _AREA = "draft_pretraining/held_out"
 
@@ -45,12 +45,12 @@ def train(
         "config": overrides.merged(given, overrides.parse(assignments or [])),
         "cluster": cluster,
     }
-    with Client.from_environment() as client:
-        run = client.launch(body)
+    with connect() as service:
+        run = service.runs.launch(body)
         if not is_json:
-            console.print(f"Launched {run.name}: {client.url}/runs/{run.id}", markup=False)
+            console.print(f"Launched {run.name}: {service.url}/runs/{run.id}", markup=False)
         if wait:
-            run = Follower(client, errors, timeout, is_quiet=is_json).until_ended(run)
+            run = Follower(service, errors, timeout, is_quiet=is_json).until_ended(run)
     if is_json:
         print_json(report(run))
     elif run.status == "succeeded":

@@ -19,9 +19,10 @@ from backend.embedded.ports import DEFAULT_BASE_PORT, Ports
 from backend.embedded.process import ServerProcess, last_lines
 from backend.embedded.running import running
 from backend.embedded.status import Status, read_status, stop_installation
-from cli.client import Client, credentials_path
 from cli.errors import CommandError, ExitCode
 from cli.output import console, duration, memory, print_json
+from foredeck import Foredeck
+from foredeck.client import credentials_path
 
 DETACHED_TIMEOUT_S = 180.0
 
@@ -112,16 +113,16 @@ def report_with_time() -> Callable[[str], None]:
     return report
 
 
-def local_client() -> Client:
+def local_service() -> Foredeck:
     """The service on this machine, whatever FOREDECK_URL says."""
     kept = json.loads(credentials_path().read_text())
-    return Client(_require_status().url, kept["token"])
+    return Foredeck(_require_status().url, kept["token"])
 
 
 def print_summary(last_line: str) -> None:
     """What runs, and the link that opens the dashboard."""
-    with local_client() as client:
-        link = client.login_link()
+    with local_service() as service:
+        link = service.access.login_link()
     console.print()
     console.print(status_view(_require_status()))
     console.print(Text.assemble("\nOpen ", (link.url, "bold blue underline")), soft_wrap=True)

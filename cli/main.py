@@ -6,8 +6,9 @@ import sys
 import typer
 
 from cli import access, clusters, drafts, machine, runs
-from cli.errors import CommandError, ExitCode
+from cli.errors import CommandError, ExitCode, as_command_error
 from cli.output import print_error
+from foredeck import ForedeckError
 
 
 def _end(result: int | None) -> None:
@@ -40,9 +41,10 @@ def run(arguments: list[str]) -> int:
         app(arguments, prog_name="foredeck")
     except SystemExit as end:
         return int(end.code or 0)
-    except CommandError as error:
-        print_error(error, "--json" in arguments)
-        return error.code
+    except (CommandError, ForedeckError) as error:
+        ending = error if isinstance(error, CommandError) else as_command_error(error)
+        print_error(ending, "--json" in arguments)
+        return ending.code
     except BrokenPipeError:  # `foredeck logs RUN | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.SUCCEEDED

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.errors import CommandError
-from cli.schemas import Alarm, LogLine, Run, RunSummary
+from foredeck import ProblemError
+from foredeck.models import Alarm, LogLine, Run, RunFields, RunSummary
 
 WIDTH_IN_FILES = 160
 
@@ -51,23 +52,23 @@ def print_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
 def print_error(error: CommandError, is_json: bool = False) -> None:
     """The message, and below it each field with its value and the mend."""
     if is_json:
-        print(json.dumps({"error": str(error), "code": int(error.code), "problem": error.problem}, indent=2))
+        problem = error.problem.model_dump(mode="json") if error.problem else None
+        print(json.dumps({"error": str(error), "code": int(error.code), "problem": problem}, indent=2))
         return
-    problems = (error.problem or {}).get("errors") or []
+    problems = error.problem.errors if error.problem else ()
     if not problems:
         errors.print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return
     errors.print(Text.assemble(("Error: ", "bold red"), f"{len(problems)} things to mend"))
-    for problem in problems:
-        errors.print(_problem_line(problem), soft_wrap=True)
+    for each in problems:
+        errors.print(_problem_line(each), soft_wrap=True)
 
 
-def _problem_line(problem: dict[str, Any]) -> Text:
-    pointer = problem.get("pointer")
-    field = pointer.removeprefix("/").replace("/", ".") if pointer else problem.get("parameter") or "request"
-    value = problem.get("value")
-    given = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
-    return Text.assemble("  ", (field, "bold"), given, ": ", str(problem.get("detail")))
+def _problem_line(problem: ProblemError) -> Text:
+    pointer = problem.pointer
+    field = pointer.removeprefix("/").replace("/", ".") if pointer else problem.parameter or "request"
+    given = "" if problem.value is None else f" = {json.dumps(problem.value, ensure_ascii=False)}"
+    return Text.assemble("  ", (field, "bold"), given, ": ", problem.detail)
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -97,7 +98,7 @@ def status_text(status: str) -> Text:
     return Text(status, style=STATUS_STYLES.get(status, ""))
 
 
-def run_duration_s(run: RunSummary) -> float | None:
+def run_duration_s(run: RunFields) -> float | None:
     if run.started_at is None:
         return None
     return ((run.ended_at or datetime.now(UTC)) - run.started_at).total_seconds()
@@ -125,12 +126,12 @@ def runs_table(runs: Sequence[RunSummary]) -> Table:
     return table
 
 
-def step_text(run: RunSummary) -> str:
+def step_text(run: RunFields) -> str:
     """How far it has come; a job without steps says what it is instead."""
     return f"{run.step}/{run.num_steps}" if run.num_steps else run.job.replace("_", " ")
 
 
-def alarm_mark(run: RunSummary) -> list[tuple[str, str]]:
+def alarm_mark(run: RunFields) -> list[tuple[str, str]]:
     """Nothing, or how many alarms are active."""
     number = run.num_active_alarms
     return [(f"  {number} alarm{'s' if number > 1 else ''}", "bold red")] if number else []

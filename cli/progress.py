@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cli.client import Client, Unreachable
 from cli.errors import CommandError, ExitCode
 from cli.output import log_text, number, percent, run_table, step_text
-from cli.schemas import Run
+from foredeck import Foredeck, ForedeckError
+from foredeck.models import Run
 
 POLL_S = 1.0
 PATIENCE_S = 120.0
@@ -39,7 +39,7 @@ def describe(run: Run) -> str:
 class Follower:
     """Waits for a run's end, and shows its way there on `console`."""
 
-    client: Client
+    service: Foredeck
     console: Console
     timeout_s: float | None = None
     is_quiet: bool = False
@@ -72,22 +72,22 @@ class Follower:
 
     def _next(self, run: Run, deadline: float | None) -> Run:
         left_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
-        if left_s <= 0:
+        if deadline is not None and left_s <= 0:
             raise CommandError(
                 f"{run.name} has not ended within {self.timeout_s:.0f} s. It goes on: `foredeck show {run.id}`.",
                 ExitCode.TIMEOUT,
             )
         try:
-            run = self.client.wait(run.id, left_s)
+            run = self.service.runs.wait(run.id, left_s)
             self._silent_since = None
-        except CommandError as error:
+        except ForedeckError as error:
             self._bear(error)
             time.sleep(left_s)
         return run
 
-    def _bear(self, error: CommandError) -> None:
+    def _bear(self, error: ForedeckError) -> None:
         """A service that restarts is no reason to give up on a run."""
-        if error.code is not ExitCode.INFRASTRUCTURE:
+        if not error.is_infrastructure:
             raise error
         now = time.monotonic()
         self._silent_since = self._silent_since or now
@@ -102,19 +102,11 @@ def finish(console: Console, run: Run) -> ExitCode:
     return EXIT_CODES.get(run.status, ExitCode.INFRASTRUCTURE)
 
 
-def follow_log(client: Client, console: Console, run: Run, after: int = 0) -> Run:
+def follow_log(service: Foredeck, console: Console, run: Run, after: int = 0) -> Run:
     """Prints the log as it grows, across interruptions, until the run has ended."""
-    silent_since = time.monotonic()
-    while True:
-        try:
-            for line in client.follow_log(run.id, after):
-                console.print(log_text(line), soft_wrap=True)
-                after, silent_since = line.id, time.monotonic()
-            return client.get(run.id)
-        except Unreachable:
-            if time.monotonic() - silent_since > PATIENCE_S:
-                raise
-            time.sleep(POLL_S)
+    for line in service.runs.follow_log(run.id, after, patience_s=PATIENCE_S):
+        console.print(log_text(line), soft_wrap=True)
+    return service.runs.get(run.id)
 
 
 def _bar(console: Console) -> Progress:

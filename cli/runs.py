@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from cli import overrides
-from cli.client import Client
 from cli.errors import CommandError, ExitCode
 from cli.output import console, errors, log_text, print_json, run_table, runs_table
 from cli.progress import Follower, finish, follow_log
-from cli.schemas import Run
+from cli.service import connect, find
+from foredeck import Foredeck
+from foredeck.models import Run
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id, start of an id, or name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -58,8 +59,8 @@ def launch(
         "cluster": cluster,
         "max_attempts": max_attempts,
     }
-    with Client.from_environment() as client:
-        return _launched(client, client.launch(body), wait=wait, follow=follow, timeout=timeout, is_json=is_json)
+    with connect() as service:
+        return _launched(service, service.runs.launch(body), wait=wait, follow=follow, timeout=timeout, is_json=is_json)
 
 
 def clone(
@@ -76,30 +77,35 @@ def clone(
     body: dict[str, Any] = {"overrides": overrides.parse(assignments or [])}
     if name is not None:
         body["name"] = name
-    with Client.from_environment() as client:
+    with connect() as service:
         return _launched(
-            client, client.clone(client.find(run), body), wait=wait, follow=follow, timeout=timeout, is_json=is_json
+            service,
+            service.runs.clone(find(service, run), body),
+            wait=wait,
+            follow=follow,
+            timeout=timeout,
+            is_json=is_json,
         )
 
 
-def _launched(client: Client, run: Run, *, wait: bool, follow: bool, timeout: float | None, is_json: bool) -> int:
+def _launched(service: Foredeck, run: Run, *, wait: bool, follow: bool, timeout: float | None, is_json: bool) -> int:
     if not (wait or follow):
         if is_json:
             print_json(run)
         else:
-            console.print(f"Launched {run.name}: {run.id}\n{client.url}/runs/{run.id}", markup=False)
+            console.print(f"Launched {run.name}: {run.id}\n{service.url}/runs/{run.id}", markup=False)
         return ExitCode.SUCCEEDED
-    return _until_ended(client, run, follow, timeout, is_json)
+    return _until_ended(service, run, follow, timeout, is_json)
 
 
-def _until_ended(client: Client, run: Run, follow: bool, timeout: float | None, is_json: bool) -> int:
+def _until_ended(service: Foredeck, run: Run, follow: bool, timeout: float | None, is_json: bool) -> int:
     if not is_json:
-        console.print(f"{run.name}: {client.url}/runs/{run.id}", markup=False)
+        console.print(f"{run.name}: {service.url}/runs/{run.id}", markup=False)
     # Progress goes to standard error, so that the output is the result alone.
     ended = (
-        follow_log(client, errors if is_json else console, run)
+        follow_log(service, errors if is_json else console, run)
         if follow
-        else Follower(client, errors, timeout, is_quiet=is_json).until_ended(run)
+        else Follower(service, errors, timeout, is_quiet=is_json).until_ended(run)
     )
     if is_json:
         print_json(ended)
@@ -113,8 +119,8 @@ def list_runs(
     is_json: Json = False,
 ) -> None:
     """List runs, newest first."""
-    with Client.from_environment() as client:
-        page = client.page(limit=limit, status=status, search=search)
+    with connect() as service:
+        page = service.runs.page(limit=limit, status=status, search=search)
     if is_json:
         print_json(page.items)
     elif page.items:
@@ -125,9 +131,9 @@ def list_runs(
 
 def show(run: RunName, is_json: Json = False) -> None:
     """Show a run: status, alarms, figures, attempts."""
-    with Client.from_environment() as client:
-        found = client.get(client.find(run))
-        alarms = client.alarms(found.id)
+    with connect() as service:
+        found = service.runs.get(find(service, run))
+        alarms = service.runs.alarms(found.id)
     if is_json:
         print_json(found.model_dump(mode="json") | {"alarms": [alarm.model_dump(mode="json") for alarm in alarms]})
     else:
@@ -144,16 +150,16 @@ def logs(
     is_json: Json = False,
 ) -> None:
     """Print a run's log."""
-    with Client.from_environment() as client:
-        run_id = client.find(run)
-        page = client.log(run_id, limit, level, search)
+    with connect() as service:
+        run_id = find(service, run)
+        page = service.runs.log(run_id, limit=limit, level=level, search=search)
         if is_json:
             print_json(page.items)
             return
         for line in page.items:
             console.print(log_text(line), soft_wrap=True)
         if follow:
-            follow_log(client, console, client.get(run_id), page.last_id or 0)
+            follow_log(service, console, service.runs.get(run_id), page.last_id or 0)
 
 
 def samples(
@@ -165,8 +171,8 @@ def samples(
     """Save a run's stored rollouts, token by token, as a Parquet file: a row for each verification round."""
     part = output.with_name(f"{output.name}.part")
     try:
-        with Client.from_environment() as client, part.open("wb") as file:
-            size_bytes = client.download(f"/runs/{client.find(run)}/samples.parquet", file)
+        with connect() as service, part.open("wb") as file:
+            size_bytes = service.runs.download(find(service, run), "samples.parquet", file)
         part.replace(output)
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror or error}.") from error
@@ -180,16 +186,16 @@ def samples(
 
 def wait(run: RunName, timeout: Timeout = None, follow: Follow = False, is_json: Json = False) -> int:
     """Wait for a run's end and exit with its result."""
-    with Client.from_environment() as client:
-        return _until_ended(client, client.get(client.find(run)), follow, timeout, is_json)
+    with connect() as service:
+        return _until_ended(service, service.runs.get(find(service, run)), follow, timeout, is_json)
 
 
 def stop(run: RunName, wait: Wait = False, timeout: Timeout = None, is_json: Json = False) -> int:
     """Stop a run."""
-    with Client.from_environment() as client:
-        stopping = client.stop(client.find(run))
+    with connect() as service:
+        stopping = service.runs.stop(find(service, run))
         if wait:
-            stopping = Follower(client, errors, timeout, is_quiet=is_json).until_ended(stopping)
+            stopping = Follower(service, errors, timeout, is_quiet=is_json).until_ended(stopping)
     if is_json:
         print_json(stopping)
     else:

@@ -6,7 +6,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from cli.client import Client
+from foredeck import Foredeck
 
 RUN_ID = UUID("11111111-2222-4333-8444-555555555555")
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -40,9 +40,9 @@ def run_body() -> dict[str, Any]:
 
 
 @pytest.fixture
-def client_of() -> Callable[[Answer], Client]:
-    def make(answer: Answer) -> Client:
-        return Client("http://service/", "fdk_x", httpx.MockTransport(answer))
+def client_of() -> Callable[[Answer], Foredeck]:
+    def make(answer: Answer) -> Foredeck:
+        return Foredeck("http://service/", "fdk_x", patience_s=0, transport=httpx.MockTransport(answer))
 
     return make
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from cli import clusters
-from cli.client import Client
 from cli.main import run
+from foredeck import Foredeck
 
 CLUSTER = {
     "name": "h200",
@@ -43,8 +43,10 @@ def service(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             return httpx.Response(200, json=checks.pop(0) if len(checks) > 1 else checks[0])
         return httpx.Response(201 if request.method == "POST" else 200, json=CLUSTER if request.content else [CLUSTER])
 
-    transport = httpx.MockTransport(answer)
-    monkeypatch.setattr(clusters.Client, "from_environment", lambda: Client("http://service/", "fdk_x", transport))
+    def make(**_: float) -> Foredeck:
+        return Foredeck("http://service/", "fdk_x", patience_s=0, transport=httpx.MockTransport(answer))
+
+    monkeypatch.setattr(Foredeck, "from_environment", make)
     monkeypatch.setattr(clusters, "POLL_S", 0.0)
     return state
 

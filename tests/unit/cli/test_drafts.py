@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from cli import drafts
-from cli.client import Client
 from cli.main import run
-from cli.schemas import Run
+from foredeck import Foredeck
+from foredeck.models import Run
 
 AREA = "draft_pretraining/held_out"
 LATEST = {
@@ -45,8 +45,8 @@ def sent(monkeypatch: pytest.MonkeyPatch, run_body: dict[str, Any], ended: dict[
             return httpx.Response(201, json=run_body)
         return httpx.Response(200, json=ended)
 
-    client = Client("http://service/", "fdk_x", httpx.MockTransport(answer))
-    monkeypatch.setattr(drafts.Client, "from_environment", lambda: client)
+    client = Foredeck("http://service/", "fdk_x", patience_s=0, transport=httpx.MockTransport(answer))
+    monkeypatch.setattr(Foredeck, "from_environment", lambda **_: client)
     return bodies
 
 

@@ -41,6 +41,7 @@ def test_a_service_that_is_down_exits_with_5_and_says_so_in_json(
 ) -> None:
     monkeypatch.setenv("FOREDECK_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("FOREDECK_TOKEN", "fdk_x")
+    monkeypatch.setenv("FOREDECK_PATIENCE_S", "0.1")
     assert run(["runs", "--json"]) == 5
     printed = json.loads(capsys.readouterr().out)
     assert printed["code"] == 5

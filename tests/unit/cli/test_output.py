@@ -7,7 +7,8 @@ from rich.console import Console
 
 from cli import output
 from cli.errors import CommandError
-from cli.schemas import Alarm, LogLine, Run
+from foredeck import Problem
+from foredeck.models import Alarm, LogLine, Run, RunSummary
 
 
 def _text(renderable: object) -> str:
@@ -37,7 +38,7 @@ def test_a_run_shows_its_figures_and_attempts(run_body: dict[str, Any]) -> None:
 
 
 def test_a_list_shows_short_ids_and_markup_in_names_as_it_is(run_body: dict[str, Any]) -> None:
-    text = _text(output.runs_table([Run.model_validate(run_body | {"name": "[red]x[/red]"})]))
+    text = _text(output.runs_table([RunSummary.model_validate(run_body | {"name": "[red]x[/red]"})]))
     assert "11111111" in text
     assert "[red]x[/red]" in text
 
@@ -69,7 +70,7 @@ def test_without_its_alarms_a_run_says_how_many_and_where_to_look(run_body: dict
 
 def test_the_list_marks_alarms_and_jobs_without_steps(run_body: dict[str, Any]) -> None:
     runs = [{"num_active_alarms": 2}, {"job": "draft_training", "num_steps": 0, "step": 0}]
-    text = _text(output.runs_table([Run.model_validate(run_body | changes) for changes in runs]))
+    text = _text(output.runs_table([RunSummary.model_validate(run_body | changes) for changes in runs]))
     assert "running  2 alarms" in text
     assert "draft training" in text
 
@@ -106,7 +107,8 @@ def test_problems_name_field_value_and_mend(
     errors = [{"pointer": "/config/policy/hidden_size", "detail": "must be a multiple of 8", "value": 3}]
     stream = io.StringIO()
     monkeypatch.setattr(output, "errors", Console(file=stream, width=160))
-    output.print_error(CommandError("x", problem={"errors": errors}))
+    problem = Problem.model_validate({"detail": "x", "errors": errors})
+    output.print_error(CommandError("x", problem=problem))
     assert "config.policy.hidden_size = 3: must be a multiple of 8" in stream.getvalue()
-    output.print_error(CommandError("x", problem={"errors": errors}), is_json=True)
-    assert json.loads(capsys.readouterr().out)["problem"]["errors"] == errors
+    output.print_error(CommandError("x", problem=problem), is_json=True)
+    assert json.loads(capsys.readouterr().out)["problem"]["errors"] == [errors[0] | {"parameter": None}]

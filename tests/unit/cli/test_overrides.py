@@ -10,7 +10,7 @@ from contract.config.drafter import NgramDrafter, NoDrafter
 
 def test_assignments_become_a_nested_mapping_with_yaml_values() -> None:
     assert parse(["grpo.num_steps=20", "grpo.kl_coefficient=1e-3", "drafter.kind=none", "a.b.c=[1, 2]", "x=null"]) == {
-        "grpo": {"num_steps": 20, "kl_coefficient": "1e-3"},
+        "grpo": {"num_steps": 20, "kl_coefficient": 0.001},
         "drafter": {"kind": "none"},
         "a": {"b": {"c": [1, 2]}},
         "x": None,

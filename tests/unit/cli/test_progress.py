@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from cli import progress
-from cli.client import Client
 from cli.errors import CommandError, ExitCode
-from cli.schemas import Run
+from foredeck import Foredeck, ForedeckError
+from foredeck.models import Run
 
-ClientOf = Callable[[Callable[[httpx.Request], httpx.Response]], Client]
+ClientOf = Callable[[Callable[[httpx.Request], httpx.Response]], Foredeck]
 
 
 def _console() -> Console:
@@ -36,7 +36,7 @@ def test_a_waiting_run_is_described_by_its_reason(run_body: dict[str, Any]) -> N
 def test_following_prints_each_change_once_and_outlives_a_restart_of_the_service(
     client_of: ClientOf, run_body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "POLL_S", 0.01)
+    monkeypatch.setattr(progress, "POLL_S", 0.0)
     ended = run_body | {"step": 40, "status": "succeeded", "is_ended": True}
     answers = iter(
         [
@@ -62,7 +62,7 @@ def test_time_is_up_while_the_run_goes_on(client_of: ClientOf, run_body: dict[st
 
 def test_a_refusal_is_not_waited_out(client_of: ClientOf, run_body: dict[str, Any]) -> None:
     client = client_of(lambda _: httpx.Response(401, json={"detail": "The token is revoked."}))
-    with pytest.raises(CommandError, match="revoked"):
+    with pytest.raises(ForedeckError, match="revoked"):
         progress.Follower(client, _console()).until_ended(Run.model_validate(run_body))
 
 

@@ -6,10 +6,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cli.client import Client
 from cli.main import run
+from foredeck import Foredeck
 
-ClientOf = Callable[[Callable[[httpx.Request], httpx.Response]], Client]
+ClientOf = Callable[[Callable[[httpx.Request], httpx.Response]], Foredeck]
 RUN = str(uuid4())
 
 
@@ -24,7 +24,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, client_of: ClientOf) -> Callable[[htt
             asked.append(request.url.path)
             return answer
 
-        monkeypatch.setattr(Client, "from_environment", lambda: client_of(respond))
+        monkeypatch.setattr(Foredeck, "from_environment", lambda **_: client_of(respond))
         return asked
 
     return serve

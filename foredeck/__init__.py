@@ -1,0 +1,7 @@
+"""A client of Foredeck's REST API. Stands on httpx and pydantic alone."""
+
+from foredeck.client import Foredeck
+from foredeck.errors import ForedeckError, Problem, ProblemError
+from foredeck.events import Event
+
+__all__ = ["Event", "Foredeck", "ForedeckError", "Problem", "ProblemError"]

@@ -1,0 +1,32 @@
+"""What the service answers, as far as clients need it."""
+
+from foredeck.models.access import CreatedToken, LoginLink
+from foredeck.models.base import Answer, Versioned
+from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
+from foredeck.models.runs import Alarm, Alarms, Attempt, Run, RunFields, RunPage, RunSummary
+from foredeck.models.telemetry import LogLine, LogPage, Series, SeriesColumns, SeriesData
+
+__all__ = [
+    "Alarm",
+    "Alarms",
+    "Answer",
+    "Attempt",
+    "CheckStarted",
+    "Cluster",
+    "ClusterCheck",
+    "CreatedToken",
+    "Finding",
+    "LogLine",
+    "LogPage",
+    "LoginLink",
+    "Reachability",
+    "Resource",
+    "Run",
+    "RunFields",
+    "RunPage",
+    "RunSummary",
+    "Series",
+    "SeriesColumns",
+    "SeriesData",
+    "Versioned",
+]

@@ -1,0 +1,23 @@
+"""What all answers share."""
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+
+class Answer(BaseModel):
+    """What is read of an answer; a service of a later version may tell more."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Versioned(Answer):
+    """Something that others may change meanwhile."""
+
+    _etag: str | None = PrivateAttr(default=None)
+
+    @property
+    def etag(self) -> str | None:
+        """Its version: give it back with a change to be refused when somebody else was faster."""
+        return self._etag
+
+    def keep_etag(self, etag: str | None) -> None:
+        self._etag = etag

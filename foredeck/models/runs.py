@@ -1,0 +1,89 @@
+"""Runs as the service answers them."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from foredeck.models.base import Answer, Versioned
+
+
+class RunFields(Versioned):
+    """What is told of every run."""
+
+    id: UUID
+    name: str
+    labels: dict[str, str] = Field(default_factory=dict)
+    status: str
+    status_reason: str = ""
+    is_ended: bool
+    project: str = "default"
+    cluster: str
+    job: str = "grpo"
+    stage: str | None = None
+    step: int
+    num_steps: int
+    stage_progress_fraction: float | None = None
+    current_attempt: int
+    num_active_alarms: int = 0
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class RunSummary(RunFields):
+    """A run in a list."""
+
+    reward: float | None = None
+    acceptance_length: float | None = None
+    generation_speedup: float | None = None
+    validation_accuracy: float | None = None
+
+
+class Attempt(Answer):
+    """One try at a run."""
+
+    number: int
+    outcome: str | None = None
+    error: str | None = None
+    resumed_from_step: int | None = None
+
+
+class Run(RunFields):
+    """A run with everything."""
+
+    config: dict[str, Any]
+    config_sha256: str
+    notes: str = ""
+    eta_s: float | None = None
+    latest: dict[str, float | None] = Field(default_factory=dict)
+    attempts: list[Attempt] = Field(default_factory=list)
+    last_checkpoint_step: int | None = None
+    last_checkpoint_path: str | None = None
+
+
+class RunPage(Answer):
+    """Runs, and where the next ones are."""
+
+    items: list[RunSummary]
+    next_cursor: str | None = None
+
+
+class Alarm(Answer):
+    """Something that is or was wrong with a run."""
+
+    name: str
+    title: str
+    meaning: str
+    what_to_do: str
+    is_active: bool
+    step: int
+    message: str
+    ending: str | None = None
+    ended_step: int | None = None
+
+
+class Alarms(Answer):
+    num_active: int
+    items: list[Alarm]
