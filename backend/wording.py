@@ -2,7 +2,7 @@
 
 from typing import Any
 
-_MOMENT = "must be a time with its zone, as in 2030-01-31T12:00:00Z"
+MOMENT = "must be a time with its zone, as in 2030-01-31T12:00:00Z"
 _BY_TYPE: dict[str, str] = {
     "missing": "is required",
     "extra_forbidden": "unknown key: remove it or mend its spelling",
@@ -23,10 +23,10 @@ _BY_TYPE: dict[str, str] = {
     "list_type": "must be a list",
     "uuid_parsing": "must be a UUID",
     "uuid_type": "must be a UUID",
-    "datetime_type": _MOMENT,
-    "datetime_parsing": _MOMENT,
-    "datetime_from_date_parsing": _MOMENT,
-    "timezone_aware": _MOMENT,
+    "datetime_type": MOMENT,
+    "datetime_parsing": MOMENT,
+    "datetime_from_date_parsing": MOMENT,
+    "timezone_aware": MOMENT,
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than": "must be below {lt}",

@@ -4,7 +4,9 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from backend.wording import MOMENT
 
 
 def _printable(text: str) -> str:
@@ -18,14 +20,25 @@ Name = Annotated[
 ]
 
 
+def _no_number(value: object) -> object:
+    if isinstance(value, bool | int | float):
+        raise ValueError(MOMENT)
+    return value
+
+
+Id = Annotated[UUID, Field(strict=False)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), Field(strict=False)]
+
+
 class Schema(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True, from_attributes=True)
 
 
 class Request(Schema):
-    """Unknown keys are refused, so that a misspelt one cannot pass unnoticed."""
+    """Unknown keys are refused, so that a misspelt one cannot pass unnoticed, and so are values of another type: true
+    is no number. What JSON can only write as text is an `Id` or a `Moment`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SessionCreate(Request):
@@ -54,7 +67,7 @@ class TokenCreate(Request):
     name: Name = Field(examples=["ci"])
     scopes: list[Literal["read", "write", "admin"]] = Field(min_length=1, max_length=3, examples=[["read", "write"]])
     """write includes read, admin includes both."""
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
     """When it stops working; null for never."""
 
 

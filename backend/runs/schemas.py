@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
-from backend.auth.schemas import Name, Request, Schema
+from backend.auth.schemas import Id, Name, Request, Schema
 from backend.cursor import Page
 from backend.runs.state import Status
 from contract.config import RunConfig
@@ -63,7 +63,7 @@ class RunCreate(Request):
     max_attempts: int = Field(3, ge=1, le=20)
     """The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
     those that the cluster ended in good order, do not count."""
-    cloned_from_id: UUID | None = None
+    cloned_from_id: Id | None = None
     """The run whose configuration this one started from."""
 
 
