@@ -162,7 +162,7 @@ def sweep_limits(session: Session, cluster_id: UUID) -> dict[UUID, int]:
     """How many of their runs may hold a place at once, of the sweeps on a cluster that have runs to begin."""
     waiting = select(Run.sweep_id).where(Run.cluster_id == cluster_id, Run.status == _QUEUED)
     statement = select(Sweep.id, Sweep.max_concurrent).where(Sweep.id.in_(waiting), Sweep.max_concurrent.is_not(None))
-    return {id_: limit for id_, limit in session.execute(statement).tuples() if limit is not None}
+    return {id_: limit for id_, limit in session.execute(statement) if limit is not None}
 
 
 def list_queue_positions(session: Session, runs: Collection[Run]) -> dict[UUID, int]:
@@ -173,7 +173,7 @@ def list_queue_positions(session: Session, runs: Collection[Run]) -> dict[UUID, 
     position = func.row_number().over(partition_by=Run.cluster_id, order_by=_LINE).label("position")
     line = select(Run.id, position).where(Run.cluster_id.in_(clusters), Run.status == _QUEUED).subquery()
     statement = select(line.c.id, line.c.position).where(line.c.id.in_([run.id for run in runs]))
-    return dict(session.execute(statement).tuples().all())
+    return dict(session.execute(statement).all())
 
 
 def lock_launchers(session: Session, user_id: UUID | None, project_id: UUID) -> None:
