@@ -98,13 +98,14 @@ class RolloutWorker:
             if self._is_speculating:
                 return self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
             return torch.empty(len(sampled_token_ids), 0, dtype=torch.int64, device=sampled_token_ids.device)
-        if not self._is_speculating or (not number and self._suffix_cache() is None):
+        is_suffix = self._suffix_cache() is not None
+        if not self._is_speculating or (not number and not is_suffix):
             return [[] for _ in sampled_token_ids]
-        if not number:  # suffix decoding must hear of every token, and takes no other length
+        if is_suffix:  # it must hear of every token, and takes no other length
             scheduler_output.num_spec_tokens_to_schedule = self.model_runner.num_spec_tokens
         with LOOKUP_CLOCK.measuring():
             drafts = self._propose(scheduler_output, sampled_token_ids, *arguments, **named)
-        return drafts if number else [[] for _ in drafts]
+        return [draft[:number] for draft in drafts]
 
 
 def _lacks(layer: nn.Module) -> bool:

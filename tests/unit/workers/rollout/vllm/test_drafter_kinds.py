@@ -1,6 +1,7 @@
 """Every other drafter in a real engine: what it says of its drafts against the code that trains it."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -97,10 +98,20 @@ def test_without_a_drafter_min_p_is_known(build, policy):
             built.engine.update_weights("draft", [])
 
 
-@pytest.fixture(scope="module")
-def looked_up(build, make_policy):
-    """With ngram, on a policy that is sure of itself, and draft lengths that are measured."""
-    drafter = {"kind": "ngram", "draft_length": 4, "draft_length_control": "measured", "min_match_tokens": 1}
+@pytest.fixture(
+    scope="module",
+    params=[
+        {"kind": "ngram", "min_match_tokens": 1},
+        pytest.param(
+            {"kind": "suffix"},
+            marks=pytest.mark.skipif(find_spec("arctic_inference") is None, reason="needs arctic-inference"),
+        ),
+    ],
+    ids=["ngram", "suffix"],
+)
+def looked_up(build, make_policy, request):
+    """On a policy that is sure of itself, and draft lengths that are measured."""
+    drafter = {"draft_length": 4, "draft_length_control": "measured", **request.param}
     with build(make_policy(sharpness=8.0), None, drafter, max_batch_size=4) as built:
         yield built
 

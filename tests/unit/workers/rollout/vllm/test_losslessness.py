@@ -5,6 +5,7 @@ beyond any doubt.
 """
 
 import itertools
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -27,10 +28,20 @@ AUDITED_PROMPTS = [[a, b, 2] for a in range(1, 5) for b in range(1, 5)]
 NUM_RESPONSES, LONGEST = 6, 24
 
 
-@pytest.fixture(scope="module")
-def built(build, make_policy, make_head):
+@pytest.fixture(
+    scope="module",
+    params=[
+        "eagle3",
+        pytest.param(
+            "suffix", marks=pytest.mark.skipif(find_spec("arctic_inference") is None, reason="needs arctic-inference")
+        ),
+    ],
+)
+def built(build, make_policy, make_head, request):
+    """With a draft that is drawn, and with one that is determined."""
     policy = make_policy()
-    with build(policy, make_head(policy), {"kind": "eagle3", "draft_length": 3}) as built:
+    head = make_head(policy) if request.param == "eagle3" else None
+    with build(policy, head, {"kind": request.param, "draft_length": 3}) as built:
         yield built
 
 
