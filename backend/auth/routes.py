@@ -10,8 +10,9 @@ from backend.auth.guard import Admin, Reader
 from backend.auth.identity import SESSION_COOKIE
 from backend.auth.schemas import LoginLinkRead, SessionCreate, SessionRead, TokenCreate, TokenCreated, TokenRead
 from backend.deps import SessionDep, SettingsDep
+from backend.idempotency.route import IdempotentRoute, IdempotentSecret
 
-router = APIRouter(tags=["auth"])
+router = APIRouter(tags=["auth"], route_class=IdempotentRoute)
 
 
 @router.post("/session", operation_id="session_create", summary="Log in with the code of a one-time link")
@@ -56,7 +57,7 @@ def list_tokens(_: Admin, session: SessionDep) -> list[TokenRead]:
 
 
 @router.post("/tokens", operation_id="tokens_create", status_code=HTTPStatus.CREATED, summary="Make an API token")
-def create_token(body: TokenCreate, principal: Admin, session: SessionDep) -> TokenCreated:
+def create_token(body: TokenCreate, principal: Admin, session: SessionDep, _: IdempotentSecret) -> TokenCreated:
     return service.create_token(session, body, principal)
 
 

@@ -15,8 +15,9 @@ from backend.clusters.schemas import (
     ClusterUpdate,
 )
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.idempotency.route import Idempotent, IdempotentRoute
 
-router = APIRouter(prefix="/clusters", tags=["clusters"])
+router = APIRouter(prefix="/clusters", tags=["clusters"], route_class=IdempotentRoute)
 
 
 @router.get("", operation_id="clusters_list", summary="List clusters and ask each whether it answers")
@@ -30,10 +31,11 @@ def create_cluster(
     request: Request,
     response: Response,
     admin: Admin,
-    database: DatabaseDep,
+    session: SessionDep,
     settings: SettingsDep,
+    _: Idempotent,
 ) -> ClusterRead:
-    cluster = service.register(database, settings, body, admin)
+    cluster = service.register(session, settings, body, admin)
     response.headers["Location"] = request.url_for("get_cluster", name=cluster.name).path
     return cluster
 

@@ -30,11 +30,12 @@ ASK_TIMEOUT_S = 2.0
 MAX_ASKED_AT_ONCE = 8
 
 
-def register(database: Database, settings: Settings, body: ClusterCreate, principal: Principal) -> ClusterRead:
-    """Asks the cluster whether it answers, too: it may come up later, so that nothing depends on it."""
-    with database.transaction() as session:
-        cluster = _insert(session, body, principal)
-    return _with_state(cluster, settings)
+def register(session: Session, settings: Settings, body: ClusterCreate, principal: Principal) -> ClusterRead:
+    """Asks the cluster whether it answers, too, and first, while the transaction holds nothing that others wait for. It
+    may come up later, so that nothing depends on it."""
+    reachability, resources = _ask(Target(body.name, body.address), settings)
+    cluster = _insert(session, body, principal)
+    return cluster.model_copy(update={"reachability": reachability, "resources": resources})
 
 
 def _insert(session: Session, body: ClusterCreate, principal: Principal) -> ClusterRead:

@@ -6,6 +6,7 @@ import time
 from backend import queue
 from backend.auth import repository as auth
 from backend.db import Database
+from backend.idempotency import repository as idempotency
 from backend.launcher import repository
 from backend.launcher.connect import Connect, connector, remembering
 from backend.launcher.dispatch import dispatch
@@ -58,4 +59,5 @@ def trim(database: Database, settings: Settings) -> None:
         if queue.begin_periodic(session, "trim", TRIM_INTERVAL_S):
             telemetry.trim(session)
             auth.delete_expired(session)
+            idempotency.delete_expired(session)
             repository.delete_worker_tokens(session, settings.drain_s)

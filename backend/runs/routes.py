@@ -11,12 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from backend.auth.guard import Reader, RunReader, RunWriter, Writer
 from backend.cursor import Cursor, Limit
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.idempotency.route import Idempotent, IdempotentRoute
 from backend.refusal import KEEP
 from backend.runs import service
 from backend.runs.schemas import RunClone, RunCreate, RunPage, RunRead, RunUpdate
 from backend.runs.wait import wait_until_ended
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 MAX_WAIT_S = 300.0
 
@@ -29,6 +30,7 @@ def create_run(
     writer: Writer,
     session: SessionDep,
     settings: SettingsDep,
+    _: Idempotent,
 ) -> RunRead:
     return _accepted(request, response, service.launch(session, settings, body, writer))
 
@@ -72,6 +74,7 @@ def clone_run(
     writer: RunReader,
     session: SessionDep,
     settings: SettingsDep,
+    _: Idempotent,
 ) -> RunRead:
     return _accepted(request, response, service.clone(session, settings, run_id, body, writer))
 
