@@ -103,9 +103,7 @@ def vary_norms(module: torch.nn.Module, seed: int) -> None:
 
 @pytest.fixture(scope="session")
 def make_head() -> Callable[..., Eagle3Head]:
-    def make(
-        policy: Qwen3Policy, draft_vocab_size: int | None = None, layer: ModelConfig | None = None
-    ) -> Eagle3Head:
+    def make(policy: Qwen3Policy, draft_vocab_size: int | None = None, layer: ModelConfig | None = None) -> Eagle3Head:
         head = Eagle3Head(EagleConfig(policy.config, draft_vocab_size=draft_vocab_size, layer=layer))
         head.initialize(policy, 2)
         vary_norms(head, seed=2)
