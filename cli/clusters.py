@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.errors import CommandError, ExitCode
+from cli.options import Json
 from cli.output import console, errors, print_json
-from cli.runs import Json
 from cli.service import connect
 from foredeck.models import ClusterCheck
 

@@ -8,9 +8,9 @@ from rich.table import Table
 
 from cli import overrides
 from cli.errors import ExitCode
+from cli.options import Assignments, Json, Name, Timeout, Wait
 from cli.output import console, errors, number, print_json
 from cli.progress import Follower, finish
-from cli.runs import Assignments, Json, Name, Timeout, Wait
 from cli.service import connect
 from foredeck.models import Run
 

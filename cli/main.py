@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, clusters, drafts, machine, runs
+from cli import access, clusters, drafts, launching, machine, runs
 from cli.errors import CommandError, ExitCode, as_command_error
 from cli.output import print_error
 from foredeck import ForedeckError
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     result_callback=_end,
 )
+launching.register(app)
 runs.register(app)
 machine.register(app)
 access.register(app)

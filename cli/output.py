@@ -169,7 +169,7 @@ def _alarms(run: Run, alarms: Sequence[Alarm] | None) -> list[tuple[str, str | T
 
 def alarm_text(alarm: Alarm) -> Text:
     """What is wrong and what to do about it, or when it ended."""
-    message = _printable(alarm.message)
+    message = printable(alarm.message)
     if alarm.is_active:
         head = Text.assemble((alarm.title, "bold red"), f" since step {alarm.step}: {message}")
         return Text("\n").join([head, Text(alarm.meaning, style="dim"), Text(alarm.what_to_do)])
@@ -214,12 +214,12 @@ def _draft_measurements(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text from afar as it is: control characters, which could drive the terminal, are shown and not obeyed."""
     return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
 
 
 def log_text(line: LogLine) -> Text:
-    message = _printable(line.message)
+    message = printable(line.message)
     clock = line.time.astimezone().strftime("%H:%M:%S")
     return Text.assemble((f"{clock} ", "dim"), (message, LEVEL_STYLES.get(line.level, "")))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cli.errors import CommandError, ExitCode
+from cli.errors import ExitCode
+from cli.outcome import exit_code, time_is_up
 from cli.output import log_text, number, percent, run_table, step_text
 from foredeck import Foredeck, ForedeckError
 from foredeck.models import Run
@@ -14,7 +15,6 @@ from foredeck.models import Run
 POLL_S = 1.0
 PATIENCE_S = 120.0
 """A service that does not answer for longer is given up; the run goes on without it."""
-EXIT_CODES = {"succeeded": ExitCode.SUCCEEDED, "failed": ExitCode.FAILED, "stopped": ExitCode.STOPPED}
 
 
 def describe(run: Run) -> str:
@@ -46,7 +46,7 @@ class Follower:
     _silent_since: float | None = field(default=None, init=False)
 
     def until_ended(self, run: Run) -> Run:
-        """Raises CommandError of code TIMEOUT when time is up; the run goes on."""
+        """Raises CommandError when time is up; the run goes on."""
         deadline = None if self.timeout_s is None else time.monotonic() + self.timeout_s
         if self.is_quiet or not self.console.is_terminal:
             return self._in_lines(run, deadline)
@@ -55,7 +55,7 @@ class Follower:
             while True:
                 done = run.num_steps or 1 if run.status == "succeeded" else max(0, run.step - 1)
                 bar.update(task, completed=done, description=describe(run))
-                if run.is_ended:
+                if run.is_settled:
                     return run
                 run = self._next(run, deadline)
 
@@ -66,17 +66,15 @@ class Follower:
             if now != shown and not self.is_quiet:
                 self.console.print(f"[{step_text(run)}] {describe(run)}", markup=False)
             shown = now
-            if run.is_ended:
+            if run.is_settled:
                 return run
             run = self._next(run, deadline)
 
     def _next(self, run: Run, deadline: float | None) -> Run:
         left_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
         if deadline is not None and left_s <= 0:
-            raise CommandError(
-                f"{run.name} has not ended within {self.timeout_s:.0f} s. It goes on: `foredeck show {run.id}`.",
-                ExitCode.TIMEOUT,
-            )
+            assert self.timeout_s is not None
+            raise time_is_up(self.service, run, self.timeout_s)
         try:
             run = self.service.runs.wait(run.id, left_s)
             self._silent_since = None
@@ -99,7 +97,7 @@ def finish(console: Console, run: Run) -> ExitCode:
     """Prints the summary; returns what the command exits with."""
     console.print()
     console.print(run_table(run))
-    return EXIT_CODES.get(run.status, ExitCode.INFRASTRUCTURE)
+    return exit_code(run)
 
 
 def follow_log(service: Foredeck, console: Console, run: Run, after: int = 0) -> Run:

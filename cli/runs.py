@@ -1,115 +1,23 @@
-"""Commands about runs."""
+"""Commands about runs that there are."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cli import overrides
 from cli.errors import CommandError, ExitCode
+from cli.options import Json, RunName, Timeout, Wait
 from cli.output import console, errors, log_text, print_json, run_table, runs_table
-from cli.progress import Follower, finish, follow_log
+from cli.progress import Follower, follow_log
 from cli.service import connect, find
-from foredeck import Foredeck
-from foredeck.models import Run
-
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id, start of an id, or name.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the configuration: grpo.num_steps=20.")
-]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the new run.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its result.")]
-Follow = Annotated[bool, typer.Option("--follow", help="Print its log until it ends; implies --wait.")]
-Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer.")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("launch")(launch)
     app.command("runs")(list_runs)
     app.command("show")(show)
     app.command("logs")(logs)
     app.command("samples")(samples)
-    app.command("wait")(wait)
     app.command("stop")(stop)
-    app.command("clone")(clone)
-
-
-def launch(
-    *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run configuration: see examples/.")],
-    assignments: Assignments = None,
-    name: Name = None,
-    labels: Annotated[list[str] | None, typer.Option("--label", metavar="KEY=VALUE")] = None,
-    cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
-    max_attempts: Annotated[
-        int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")
-    ] = 3,
-    wait: Wait = False,
-    follow: Follow = False,
-    timeout: Timeout = None,
-    is_json: Json = False,
-) -> int:
-    """Launch a run."""
-    own_name, config = overrides.read_file(file)
-    body = {
-        "name": name or own_name,
-        "config": overrides.merged(config, overrides.parse(assignments or [])),
-        "labels": _labels(labels or []),
-        "cluster": cluster,
-        "max_attempts": max_attempts,
-    }
-    with connect() as service:
-        return _launched(service, service.runs.launch(body), wait=wait, follow=follow, timeout=timeout, is_json=is_json)
-
-
-def clone(
-    *,
-    run: RunName,
-    assignments: Assignments = None,
-    name: Name = None,
-    wait: Wait = False,
-    follow: Follow = False,
-    timeout: Timeout = None,
-    is_json: Json = False,
-) -> int:
-    """Launch a run like another, with changes."""
-    body: dict[str, Any] = {"overrides": overrides.parse(assignments or [])}
-    if name is not None:
-        body["name"] = name
-    with connect() as service:
-        return _launched(
-            service,
-            service.runs.clone(find(service, run), body),
-            wait=wait,
-            follow=follow,
-            timeout=timeout,
-            is_json=is_json,
-        )
-
-
-def _launched(service: Foredeck, run: Run, *, wait: bool, follow: bool, timeout: float | None, is_json: bool) -> int:
-    if not (wait or follow):
-        if is_json:
-            print_json(run)
-        else:
-            console.print(f"Launched {run.name}: {run.id}\n{service.url}/runs/{run.id}", markup=False)
-        return ExitCode.SUCCEEDED
-    return _until_ended(service, run, follow, timeout, is_json)
-
-
-def _until_ended(service: Foredeck, run: Run, follow: bool, timeout: float | None, is_json: bool) -> int:
-    if not is_json:
-        console.print(f"{run.name}: {service.url}/runs/{run.id}", markup=False)
-    # Progress goes to standard error, so that the output is the result alone.
-    ended = (
-        follow_log(service, errors if is_json else console, run)
-        if follow
-        else Follower(service, errors, timeout, is_quiet=is_json).until_ended(run)
-    )
-    if is_json:
-        print_json(ended)
-    return finish(errors if is_json else console, ended)
 
 
 def list_runs(
@@ -184,12 +92,6 @@ def samples(
         console.print(f"{output}: {size_bytes} bytes", markup=False)
 
 
-def wait(run: RunName, timeout: Timeout = None, follow: Follow = False, is_json: Json = False) -> int:
-    """Wait for a run's end and exit with its result."""
-    with connect() as service:
-        return _until_ended(service, service.runs.get(find(service, run)), follow, timeout, is_json)
-
-
 def stop(run: RunName, wait: Wait = False, timeout: Timeout = None, is_json: Json = False) -> int:
     """Stop a run."""
     with connect() as service:
@@ -201,13 +103,3 @@ def stop(run: RunName, wait: Wait = False, timeout: Timeout = None, is_json: Jso
     else:
         console.print(f"{stopping.name}: {stopping.status}. {stopping.status_reason}", markup=False)
     return ExitCode.SUCCEEDED
-
-
-def _labels(pairs: list[str]) -> dict[str, str]:
-    labels = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator or not key:
-            raise CommandError(f"--label {pair}: write key=value.")
-        labels[key] = value
-    return labels

@@ -3,5 +3,6 @@
 from foredeck.client import Foredeck
 from foredeck.errors import ForedeckError, Problem, ProblemError
 from foredeck.events import Event
+from foredeck.models import Gate, Run
 
-__all__ = ["Event", "Foredeck", "ForedeckError", "Problem", "ProblemError"]
+__all__ = ["Event", "Foredeck", "ForedeckError", "Gate", "Problem", "ProblemError", "Run"]

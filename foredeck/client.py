@@ -11,6 +11,7 @@ import httpx
 from foredeck.access import Access
 from foredeck.clusters import Clusters
 from foredeck.errors import ForedeckError
+from foredeck.gates import Gates
 from foredeck.runs import Runs
 from foredeck.transport import Transport
 
@@ -38,6 +39,7 @@ class Foredeck:
     ) -> None:
         self._transport = Transport(url, token, patience_s, transport, first_pause_s)
         self.runs = Runs(self._transport)
+        self.gates = Gates(self._transport)
         self.clusters = Clusters(self._transport)
         self.access = Access(self._transport)
 

@@ -91,14 +91,14 @@ class Runs:
         return self._transport.read(Run, "POST", f"/runs/{run_id}/stop", is_repeatable=True)
 
     def wait(self, run_id: UUID, timeout_s: float) -> Run:
-        """The run when it has ended, or as it is after `timeout_s`."""
+        """The run when it has ended and its gates are judged, or as it is after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while True:
             left_s = min(MAX_WAIT_S, max(0.0, deadline - time.monotonic()))
             run = self._transport.read(
                 Run, "GET", f"/runs/{run_id}/wait", params={"timeout_s": left_s}, timeout=left_s + TIMEOUT_S
             )
-            if run.is_ended or time.monotonic() >= deadline:
+            if run.is_settled or time.monotonic() >= deadline:
                 return run
             time.sleep(PAUSE_S)  # a service that shuts down answers early
 

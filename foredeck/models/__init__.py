@@ -3,6 +3,7 @@
 from foredeck.models.access import CreatedToken, LoginLink
 from foredeck.models.base import Answer, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
+from foredeck.models.gates import Gate, GateBaseline, GateEvaluation, GateResult, RunGates
 from foredeck.models.runs import Alarm, Alarms, Attempt, Run, RunFields, RunPage, RunSummary
 from foredeck.models.telemetry import LogLine, LogPage, Series, SeriesColumns, SeriesData
 
@@ -16,6 +17,10 @@ __all__ = [
     "ClusterCheck",
     "CreatedToken",
     "Finding",
+    "Gate",
+    "GateBaseline",
+    "GateEvaluation",
+    "GateResult",
     "LogLine",
     "LogPage",
     "LoginLink",
@@ -23,6 +28,7 @@ __all__ = [
     "Resource",
     "Run",
     "RunFields",
+    "RunGates",
     "RunPage",
     "RunSummary",
     "Series",

@@ -27,9 +27,16 @@ class RunFields(Versioned):
     stage_progress_fraction: float | None = None
     current_attempt: int
     num_active_alarms: int = 0
+    gates_verdict: str | None = None
+    """`passed`, `failed`, or `pending` until the run has ended and was judged; None for a run without gates."""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """It has ended, and its gates, if it has some, are judged."""
+        return self.is_ended and self.gates_verdict != "pending"
 
 
 class RunSummary(RunFields):

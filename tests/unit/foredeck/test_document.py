@@ -126,6 +126,8 @@ class Examples:
         "expires_at": None,
         "file": None,
         "level": "info",
+        "gates": [models.Gate(assertion="reward >= 0.5")],
+        "evaluation_id": "11111111-2222-4333-8444-555555555555",
     }
     BY_METHOD: ClassVar[dict[str, Any]] = {"download": {"name": "samples.parquet"}}
 

@@ -1,0 +1,190 @@
+"""Commands that launch runs and wait for their ends."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import gates, overrides
+from cli.errors import CommandError, ExitCode
+from cli.interruption import stopping
+from cli.options import Assignments, Follow, Json, Labels, Name, RunName, StopOnInterrupt, Timeout, Wait
+from cli.output import console, errors, print_json
+from cli.progress import Follower, finish, follow_log
+from cli.service import connect, find
+from foredeck import Foredeck
+from foredeck.models import Run
+
+
+def register(app: typer.Typer) -> None:
+    for command in (launch, clone, wait, gate):
+        app.command(command.__name__)(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How to wait for a run's end, and what to leave behind."""
+
+    follow: bool
+    timeout_s: float | None
+    junit: Path | None
+    summary: Path | None
+    stop_on_interrupt: bool
+    is_json: bool
+
+    def __post_init__(self) -> None:
+        if self.follow and self.timeout_s is not None:
+            raise CommandError("--follow prints the log to its end: it goes without --timeout.")
+
+    def until_ended(self, service: Foredeck, run: Run) -> int:
+        """Shows how the run gets on; returns what the command exits with."""
+        if not self.is_json:
+            console.print(f"{run.name}: {service.url}/runs/{run.id}", markup=False)
+        with stopping(service, run, self.stop_on_interrupt):
+            ended = self._watched(service, run)
+        judged = service.gates.verdict(run.id).evaluation if ended.gates_verdict else None
+        gates.write_reports(service, run.id, self.junit, self.summary)
+        if self.is_json:
+            evaluation = judged.model_dump(mode="json") if judged else None
+            print_json(ended.model_dump(mode="json") | {"gates_evaluation": evaluation})
+        code = finish(errors if self.is_json else console, ended)
+        if judged and not self.is_json:
+            gates.show(judged)
+        return code
+
+    def _watched(self, service: Foredeck, run: Run) -> Run:
+        # Progress goes to standard error, so that the output is the result alone.
+        if self.follow:
+            run = follow_log(service, errors if self.is_json else console, run)
+        return Follower(service, errors, self.timeout_s, is_quiet=self.is_json or self.follow).until_ended(run)
+
+
+def launch(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run configuration: see examples/.")],
+    assignments: Assignments = None,
+    name: Name = None,
+    labels: Labels = None,
+    cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
+    max_attempts: Annotated[
+        int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")
+    ] = 3,
+    wait: Wait = False,
+    follow: Follow = False,
+    timeout: Timeout = None,
+    stop_on_interrupt: StopOnInterrupt = False,
+    assertions: gates.Assertions = None,
+    gate_file: gates.GateFile = None,
+    baseline: gates.Baseline = None,
+    junit: gates.Junit = None,
+    summary: gates.Summary = None,
+    is_json: Json = False,
+) -> int:
+    """Launch a run."""
+    waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json) if wait or follow else None
+    own_name, config = overrides.read_file(file)
+    body = {
+        "name": name or own_name,
+        "config": overrides.merged(config, overrides.parse(assignments or [])),
+        "labels": parsed_labels(labels or []),
+        "cluster": cluster,
+        "max_attempts": max_attempts,
+        **_gates(assertions, gate_file, baseline),
+    }
+    with connect() as service:
+        return _launched(service, service.runs.launch(body), waiting, is_json)
+
+
+def clone(
+    *,
+    run: RunName,
+    assignments: Assignments = None,
+    name: Name = None,
+    labels: Labels = None,
+    wait: Wait = False,
+    follow: Follow = False,
+    timeout: Timeout = None,
+    stop_on_interrupt: StopOnInterrupt = False,
+    assertions: gates.Assertions = None,
+    gate_file: gates.GateFile = None,
+    baseline: gates.Baseline = None,
+    junit: gates.Junit = None,
+    summary: gates.Summary = None,
+    is_json: Json = False,
+) -> int:
+    """Launch a run like another, with changes."""
+    waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json) if wait or follow else None
+    body: dict[str, Any] = {
+        "overrides": overrides.parse(assignments or []),
+        **({} if name is None else {"name": name}),
+        **({} if labels is None else {"labels": parsed_labels(labels)}),
+        **_gates(assertions, gate_file, baseline),
+    }
+    with connect() as service:
+        return _launched(service, service.runs.clone(find(service, run), body), waiting, is_json)
+
+
+def wait(
+    *,
+    run: RunName,
+    timeout: Timeout = None,
+    follow: Follow = False,
+    stop_on_interrupt: StopOnInterrupt = False,
+    junit: gates.Junit = None,
+    summary: gates.Summary = None,
+    is_json: Json = False,
+) -> int:
+    """Wait for a run's end and exit with its result."""
+    waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json)
+    with connect() as service:
+        return waiting.until_ended(service, service.runs.get(find(service, run)))
+
+
+def gate(
+    *,
+    run: RunName,
+    assertions: gates.Assertions = None,
+    gate_file: gates.GateFile = None,
+    baseline: gates.Baseline = None,
+    junit: gates.Junit = None,
+    summary: gates.Summary = None,
+    is_json: Json = False,
+) -> int:
+    """Judge a run by what it has measured: by these gates, or without any by its own."""
+    asked = gates.read(assertions, gate_file, baseline)
+    with connect() as service:
+        evaluation = service.gates.evaluate(find(service, run), asked)
+        gates.write_reports(service, evaluation.run_id, junit, summary, evaluation.id)
+    if is_json:
+        print_json(evaluation)
+    else:
+        gates.show(evaluation)
+    return ExitCode.SUCCEEDED if evaluation.verdict == "passed" else ExitCode.GATE_FAILED
+
+
+def _launched(service: Foredeck, run: Run, waiting: Waiting | None, is_json: bool) -> int:
+    if waiting is not None:
+        return waiting.until_ended(service, run)
+    if is_json:
+        print_json(run)
+    else:
+        console.print(f"Launched {run.name}: {run.id}\n{service.url}/runs/{run.id}", markup=False)
+    return ExitCode.SUCCEEDED
+
+
+def _gates(assertions: list[str] | None, file: Path | None, baseline: str | None) -> dict[str, Any]:
+    """Nothing where none were asked for: a clone keeps those of its origin."""
+    asked = gates.read(assertions, file, baseline)
+    return {"gates": [gate.model_dump(mode="json") for gate in asked]} if asked else {}
+
+
+def parsed_labels(pairs: list[str]) -> dict[str, str]:
+    """Raises CommandError for what is no key=value."""
+    labels = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise CommandError(f"--label {pair}: write key=value.")
+        labels[key] = value
+    return labels
