@@ -11,7 +11,12 @@ from fastapi.responses import HTMLResponse
 from backend import dashboard, errors, health, logs, openapi, reference
 from backend.auth.gate import Gate
 from backend.auth.guard import Reader, refuse_open_routes
+from backend.auth.log.routes import router as audit_router
+from backend.auth.oidc.routes import router as oidc_router
+from backend.auth.projects.routes import router as projects_router
 from backend.auth.routes import router as auth_router
+from backend.auth.tokens.routes import router as tokens_router
+from backend.auth.users.routes import router as users_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
 from backend.figures.routes import router as figures_router
@@ -64,6 +69,11 @@ def _include(app: FastAPI) -> None:
     routers = (
         health.router,
         auth_router,
+        oidc_router,
+        tokens_router,
+        users_router,
+        projects_router,
+        audit_router,
         config_router,
         runs_router,
         clusters_router,

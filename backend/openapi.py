@@ -12,7 +12,9 @@ from backend.errors import MEDIA_TYPE, SAFE_METHODS, Problem
 from backend.openapi_examples import PROBLEM, REQUESTS, RESPONSES
 from backend.settings import Settings
 
-_WITH_LOCATION = frozenset({"clusters_check", "clusters_create", "runs_clone", "runs_create"})
+_WITH_LOCATION = frozenset(
+    {"clusters_check", "clusters_create", "projects_create", "runs_clone", "runs_create", "users_create"}
+)
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
 

@@ -94,9 +94,32 @@ _CLUSTER_READ = {
     "reachability": {"state": "reachable", "detail": "Ray 2.60.0 answers.", "ray_version": "2.60.0"},
     "resources": {"GPU": {"used": 1.0, "total": 8.0}},
 }
-_TOKEN = {"name": "ci", "scopes": ["read", "write"], "expires_at": None}
-_TOKEN_READ = {**_TOKEN, "id": _ID, "prefix": "0c1d2e3f", "created_at": _TIME, "last_used_at": None}
-_SESSION = {"user": {"id": _ID, "name": "admin"}, "csrf_token": "k3v0Zt0yqV0n..."}
+_TOKEN = {"name": "ci", "scopes": ["read", "write"], "project": "default", "expires_at": None}
+_TOKEN_READ = {**_TOKEN, "user": "grace", "id": _ID, "prefix": "0c1d2e3f", "created_at": _TIME, "last_used_at": None}
+_NEW_USER = {"name": "grace", "email": "grace@example.org", "is_admin": False}
+_USER = {**_NEW_USER, "id": _ID, "is_active": True, "oidc_subject": None, "created_at": _TIME}
+_SESSION = {"user": _USER, "csrf_token": "k3v0Zt0yqV0n..."}
+_LOGIN_LINK = {"url": "https://foredeck.example.org/login#code=Jx0cQ2...", "expires_at": _TIME}
+_PROJECT = {
+    "id": _ID,
+    "name": "post-training",
+    "role": "admin",
+    "num_runs": 0,
+    "num_members": 1,
+    "created_at": _TIME,
+}
+_MEMBER = {"user": "grace", "role": "launcher", "is_active": True}
+_AUDIT_ENTRY = {
+    "id": 42,
+    "time": _TIME,
+    "actor": "token:grace/ci",
+    "action": "run.launch",
+    "target": _RUN,
+    "detail": {"name": "eagle3 k=3"},
+    "project": "post-training",
+    "address": "192.0.2.7",
+    "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+}
 _FIGURE: dict[str, Any] = {
     "data": [{"type": "scatter", "name": "reward", "meta": {"series": "reward/train_mean"}}],
     "layout": {"meta": {"title": "Reward", "empty": "The first step has not been rewarded yet."}},
@@ -172,6 +195,9 @@ _SERIES = {
 REQUESTS: dict[str, Any] = {
     "clusters_create": _CLUSTER,
     "clusters_update": {"max_concurrent_runs": 4},
+    "members_set": {"role": "launcher"},
+    "projects_create": {"name": "post-training"},
+    "projects_update": {"name": "alignment"},
     "run_config_validate": {"config": EXAMPLE_CONFIG},
     "runs_create": {"name": "eagle3 k=3", "config": EXAMPLE_CONFIG, "labels": {"team": "post-training"}},
     "runs_clone": {"name": "eagle3 k=5", "overrides": {"drafter": {"draft_length": 5}}},
@@ -179,10 +205,13 @@ REQUESTS: dict[str, Any] = {
     "session_create": {"code": "Jx0cQ2..."},
     "telemetry_ingest": {"events": [_EVENT]},
     "tokens_create": _TOKEN,
+    "users_create": _NEW_USER,
+    "users_update": {"is_active": False},
 }
 """By operation id."""
 
 RESPONSES: dict[str, Any] = {
+    "audit_list": {"items": [_AUDIT_ENTRY], "next_cursor": None},
     "clusters_check": {"id": "check-h100-east-3f2a9c1e"},
     "clusters_check_get": {
         "id": "check-h100-east-3f2a9c1e",
@@ -210,7 +239,14 @@ RESPONSES: dict[str, Any] = {
         "run_colors": ["#0072B2", "#D55E00"],
     },
     "health": {"status": "ok"},
-    "login_links_create": {"url": "https://foredeck.example.org/login#code=Jx0cQ2...", "expires_at": _TIME},
+    "login_links_create": _LOGIN_LINK,
+    "login_methods": {"oidc": {"name": "Example ID", "path": "/api/v1/login/oidc"}},
+    "members_list": [_MEMBER],
+    "members_set": _MEMBER,
+    "projects_create": _PROJECT,
+    "projects_get": _PROJECT,
+    "projects_list": [_PROJECT],
+    "projects_update": {**_PROJECT, "name": "alignment"},
     "ready": {"status": "ready", "checks": {"postgres": "ok", "schema": "ok", "redis": "ok"}},
     "run_config_examples": [
         {"name": "arithmetic", "title": "Arithmetic", "description": "Sums.", "config": _RESOLVED["config"]}
@@ -242,6 +278,11 @@ RESPONSES: dict[str, Any] = {
     "telemetry_list_series": [_SERIES],
     "tokens_create": {**_TOKEN_READ, "token": "fdk_0c1d2e3f_..."},
     "tokens_list": [_TOKEN_READ],
+    "users_create": _USER,
+    "users_get": _USER,
+    "users_list": [_USER],
+    "users_login_link": _LOGIN_LINK,
+    "users_update": {**_USER, "is_active": False},
 }
 """By operation id: what it answers when all is well."""
 

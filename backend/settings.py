@@ -180,8 +180,8 @@ class Settings(BaseModel):
     )
     """Role of new users there."""
     oidc_admin_claim: Annotated[str | None, AfterValidator(_claim)] = _variable("FOREDECK_OIDC_ADMIN_CLAIM", None)
-    """Claim and value, as in groups:foredeck-admins, that make an administrator of everything, and whose loss ends it at
-    the next login. When unset, the provider has no say in it."""
+    """Claim and value, as in groups:foredeck-admins, that make an administrator of everything; without them a user is
+    none from the next login on. When unset, the provider has no say in it."""
 
     session_lifetime_s: PositiveInt = _variable("FOREDECK_SESSION_LIFETIME_S", 30 * 24 * 3600)
     """A browser stays logged in for this long."""
@@ -200,7 +200,7 @@ class Settings(BaseModel):
                 "FOREDECK_RAY_TIMEOUT_S must be at most half of FOREDECK_LEASE_S: the work outlasts its lease"
             )
         if self.oidc_issuer and not self.oidc_client_id:
-            raise ValueError("FOREDECK_OIDC_ISSUER needs FOREDECK_OIDC_CLIENT_ID, the name that it knows this service by")
+            raise ValueError("FOREDECK_OIDC_ISSUER needs FOREDECK_OIDC_CLIENT_ID: this service's name there")
         return self
 
     @property

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import errors
 from backend.auth.guard import PUBLIC, admit
+from backend.auth.origin import check_origin
 from contract.telemetry.events import MAX_BATCH_BYTES
 
 MAX_BODY_BYTES = 2 * 2**20
@@ -27,6 +28,7 @@ class Gate:
         request = Request(scope)
         limit = _LIMITS.get(scope["path"], MAX_BODY_BYTES)
         try:
+            check_origin(request, scope["app"].state.settings.public_url)
             if (request.method, scope["path"]) not in PUBLIC:
                 await admit(request)
             _check_length(_announced(request), limit)

@@ -13,7 +13,7 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from backend.auth import access, service
+from backend.auth import access, repository, service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
 from backend.db import Database
 from backend.deps import DatabaseDep
@@ -42,14 +42,19 @@ async def admit(request: Request) -> None:
         raise _stranger()
     if bearer is None and request.method not in SAFE_METHODS:
         service.check_csrf(principal, request.headers.get(CSRF_HEADER))
-    address = request.client.host if request.client else None
-    request.state.principal = replace(principal, address=address, request_id=getattr(request.state, "request_id", None))
+    request.state.principal = from_where(request, principal)
 
     def is_still_welcome(session: Session) -> bool:
         now = _find(session, bearer, secret)
         return now is not None and (now.is_admin, now.roles) == (principal.is_admin, principal.roles)
 
     request.state.is_still_welcome = is_still_welcome
+
+
+def from_where(request: Request, principal: Principal) -> Principal:
+    """The caller as the audit log names one: with address and request id."""
+    address = request.client.host if request.client else None
+    return replace(principal, address=address, request_id=getattr(request.state, "request_id", None))
 
 
 def _find(session: Session, bearer: HTTPAuthorizationCredentials | None, secret: str | None) -> Principal | None:
@@ -64,6 +69,14 @@ def _stranger() -> ApiError:
         "Log in, or send a valid API token: Authorization: Bearer fdk_...",
         headers={"WWW-Authenticate": "Bearer"},
     )
+
+
+def stranger(request: Request) -> Principal:
+    """Whoever calls a route that is open to all."""
+    return from_where(request, Principal("stranger", frozenset()))
+
+
+Stranger = Annotated[Principal, Depends(stranger)]
 
 
 def authenticate(
@@ -104,6 +117,19 @@ Reader = Annotated[Principal, Depends(require("read"))]
 Writer = Annotated[Principal, Depends(require("write"))]
 
 
+def require_of_token(scope: Scope) -> Callable[[Principal], Principal]:
+    """A dependency that lets callers in whose token or session is good for this scope somewhere."""
+
+    def guard(principal: Annotated[Principal, Depends(authenticate)]) -> Principal:
+        if scope not in principal.scopes:
+            has = ", ".join(sorted(principal.scopes)) or "none"
+            raise ApiError(HTTPStatus.FORBIDDEN, f"This needs a token of the scope {scope}; yours: {has}.")
+        return principal
+
+    guard.scope = scope  # type: ignore[attr-defined]
+    return guard
+
+
 def require_run(scope: Scope) -> Callable[..., Principal]:
     """A dependency of routes with `{run_id}`: lets callers in who may do such things in the run's project."""
 
@@ -121,6 +147,28 @@ def require_run(scope: Scope) -> Callable[..., Principal]:
 
 RunReader = Annotated[Principal, Depends(require_run("read"))]
 RunWriter = Annotated[Principal, Depends(require_run("write"))]
+
+
+def require_project(scope: Scope) -> Callable[..., Principal]:
+    """A dependency of routes with `{project}`: lets callers in who may do such things there."""
+
+    def guard(
+        project: str, principal: Annotated[Principal, Depends(require_of_token(scope))], database: DatabaseDep
+    ) -> Principal:
+        with database.transaction() as session:
+            found = repository.get_project(session, project)
+        access.check(principal, found.id if found else None, scope, not_found("project", project))
+        return principal
+
+    guard.guarded_path_parameter = "project"  # type: ignore[attr-defined]
+    return guard
+
+
+ProjectReader = Annotated[Principal, Depends(require_project("read"))]
+ProjectAdmin = Annotated[Principal, Depends(require_project("admin"))]
+Manager = Annotated[Principal, Depends(require_of_token("admin"))]
+"""Whose token or session is good for administering, be it everything, a project or nothing but themself: the route asks
+what."""
 Ingester = Annotated[Principal, Depends(require("ingest"))]
 Admin = Annotated[Principal, Depends(require("admin"))]
 
@@ -139,9 +187,18 @@ def guarded_path_parameters(dependant: Dependant) -> set[str]:
     return parameters.union(*(guarded_path_parameters(child) for child in dependant.dependencies))
 
 
-OWNED = frozenset({"run_id"})
+OWNED = frozenset({"run_id", "project"})
 """Path parameters that name what belongs to a project."""
-PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", "/api/v1/ready"), ("POST", "/api/v1/session")})
+PUBLIC = frozenset(
+    {
+        ("GET", "/api/v1/health"),
+        ("GET", "/api/v1/ready"),
+        ("POST", "/api/v1/session"),
+        ("GET", "/api/v1/login"),
+        ("GET", "/api/v1/login/oidc"),
+        ("GET", "/api/v1/login/oidc/callback"),
+    }
+)
 
 
 def refuse_open_routes(app: FastAPI) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Literal, get_args
 from uuid import UUID
@@ -24,6 +25,7 @@ ROLE_SCOPES: Mapping[Role, frozenset[Scope]] = MappingProxyType(
 """What a role in a project allows there."""
 
 SESSION_COOKIE = "foredeck_session"
+OIDC_COOKIE = "foredeck_oidc"
 CSRF_HEADER = "X-CSRF-Token"
 
 
@@ -32,7 +34,7 @@ class Principal:
     """An authenticated caller."""
 
     name: str
-    """As it stands in the audit log: `user:admin`, `token:ci` or `run:<id>`."""
+    """As it stands in the audit log: `user:admin`, `token:admin/ci` or `run:<id>`."""
     scopes: frozenset[Scope]
     """What the token or session may be used for; never more than its user may do."""
     is_admin: bool = False
@@ -42,6 +44,10 @@ class Principal:
     user_id: UUID | None = None
     run_id: UUID | None = None
     """The one run that a worker's token reports to."""
+    project_id: UUID | None = None
+    """The one project that the caller's token is good for; None for all of its user's."""
+    expires_at: datetime | None = None
+    """When the caller's token stops working."""
     csrf_token: str | None = None
     """Set for a browser session."""
     address: str | None = None

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from backend.models import ApiToken, AuditEntry, BrowserSession, LoginLink, Project, ProjectMember, User
+from backend.models import ApiToken, AuditEntry, BrowserSession, LoginLink, OidcLogin, Project, ProjectMember, User
 
 LAST_USED_PRECISION = timedelta(minutes=1)
 
@@ -31,16 +31,6 @@ def insert_token(session: Session, token: ApiToken) -> None:
     session.refresh(token)
 
 
-def list_user_tokens(session: Session) -> list[ApiToken]:
-    """Those of people, newest first; not those of workers."""
-    is_listed = ApiToken.run_id.is_(None) & ApiToken.revoked_at.is_(None)
-    return list(session.scalars(select(ApiToken).where(is_listed).order_by(ApiToken.created_at.desc())))
-
-
-def get_token(session: Session, token_id: UUID) -> ApiToken | None:
-    return session.scalar(select(ApiToken).where(ApiToken.id == token_id, ApiToken.run_id.is_(None)))
-
-
 def get_browser_session(session: Session, secret_sha256: str) -> tuple[BrowserSession, User] | None:
     statement = (
         select(BrowserSession, User)
@@ -58,6 +48,10 @@ def insert_browser_session(session: Session, sha256: str, csrf_token: str, user_
 
 def delete_browser_session(session: Session, secret_sha256: str) -> None:
     session.execute(delete(BrowserSession).where(BrowserSession.secret_sha256 == secret_sha256))
+
+
+def delete_browser_sessions(session: Session, user_id: UUID) -> None:
+    session.execute(delete(BrowserSession).where(BrowserSession.user_id == user_id))
 
 
 def insert_login_link(session: Session, code_sha256: str, user_id: UUID, lifetime: timedelta) -> LoginLink:
@@ -111,5 +105,5 @@ def insert_audit_entry(session: Session, **values: object) -> None:
 
 def delete_expired(session: Session) -> None:
     """What has expired and serves no record."""
-    for table in (BrowserSession, LoginLink):
+    for table in (BrowserSession, LoginLink, OidcLogin):
         session.execute(delete(table).where(table.expires_at < func.now()))

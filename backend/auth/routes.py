@@ -1,32 +1,39 @@
-"""Sessions, login links and tokens over HTTP."""
+"""Sessions and login links over HTTP."""
 
 from http import HTTPStatus
-from uuid import UUID
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from backend.auth import service
-from backend.auth.guard import Admin, Reader
+from backend.auth.cookies import clear_session_cookie, set_session_cookie
+from backend.auth.guard import Manager, Reader, Stranger
 from backend.auth.identity import SESSION_COOKIE
-from backend.auth.schemas import LoginLinkRead, SessionCreate, SessionRead, TokenCreate, TokenCreated, TokenRead
-from backend.deps import SessionDep, SettingsDep
-from backend.idempotency.route import IdempotentRoute, IdempotentSecret
+from backend.auth.schemas import LoginLinkRead, SessionCreate, SessionRead
+from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.errors import ApiError
 
-router = APIRouter(tags=["auth"], route_class=IdempotentRoute)
+router = APIRouter(tags=["auth"])
 
 
 @router.post("/session", operation_id="session_create", summary="Log in with the code of a one-time link")
-def create_session(body: SessionCreate, response: Response, session: SessionDep, settings: SettingsDep) -> SessionRead:
-    secret, read = service.log_in(session, body.code, settings.session_lifetime_s)
-    response.set_cookie(
-        SESSION_COOKIE,
-        secret,
-        max_age=settings.session_lifetime_s,
-        httponly=True,
-        samesite="strict",
-        secure=settings.is_https,
-        path="/",
-    )
+def create_session(
+    body: SessionCreate,
+    request: Request,
+    response: Response,
+    stranger: Stranger,
+    database: DatabaseDep,
+    settings: SettingsDep,
+) -> SessionRead:
+    with database.transaction() as session:  # a refusal is noted, too: it is raised after the commit
+        opened = service.log_in(session, body.code, stranger, settings.session_lifetime_s)
+        if opened:
+            service.end_former_session(session, request.cookies.get(SESSION_COOKIE))
+    if opened is None:
+        detail = "This login link was used before or has expired. Make a new one with `foredeck login`."
+        raise ApiError(HTTPStatus.UNAUTHORIZED, detail)
+    secret, read = opened
+    set_session_cookie(response, secret, settings)
     return read
 
 
@@ -36,33 +43,23 @@ def get_session(principal: Reader, session: SessionDep) -> SessionRead:
 
 
 @router.delete("/session", operation_id="session_delete", status_code=HTTPStatus.NO_CONTENT, summary="Log out")
-def delete_session(request: Request, response: Response, _: Reader, session: SessionDep) -> None:
-    service.log_out(session, request.cookies.get(SESSION_COOKIE))
-    response.delete_cookie(SESSION_COOKIE, path="/")
+def delete_session(
+    request: Request,
+    response: Response,
+    principal: Reader,
+    session: SessionDep,
+    settings: SettingsDep,
+    everywhere: Annotated[bool, Query(description="In all browsers")] = False,
+) -> None:
+    service.log_out(session, request.cookies.get(SESSION_COOKIE), principal, everywhere)
+    clear_session_cookie(response, settings)
 
 
 @router.post(
     "/login-links",
     operation_id="login_links_create",
     status_code=HTTPStatus.CREATED,
-    summary="Make a one-time login link",
+    summary="Make a one-time login link for yourself",
 )
-def create_login_link(principal: Admin, session: SessionDep, settings: SettingsDep) -> LoginLinkRead:
+def create_login_link(principal: Manager, session: SessionDep, settings: SettingsDep) -> LoginLinkRead:
     return service.make_login_link(session, settings, principal)
-
-
-@router.get("/tokens", operation_id="tokens_list", summary="List API tokens")
-def list_tokens(_: Admin, session: SessionDep) -> list[TokenRead]:
-    return service.list_tokens(session)
-
-
-@router.post("/tokens", operation_id="tokens_create", status_code=HTTPStatus.CREATED, summary="Make an API token")
-def create_token(body: TokenCreate, principal: Admin, session: SessionDep, _: IdempotentSecret) -> TokenCreated:
-    return service.create_token(session, body, principal)
-
-
-@router.delete(
-    "/tokens/{token_id}", operation_id="tokens_delete", status_code=HTTPStatus.NO_CONTENT, summary="Revoke an API token"
-)
-def delete_token(token_id: UUID, principal: Admin, session: SessionDep) -> None:
-    service.revoke_token(session, token_id, principal)

@@ -1,7 +1,7 @@
 """What the auth routes take and give."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -49,6 +49,14 @@ class SessionCreate(Request):
 class UserRead(Schema):
     id: UUID
     name: str
+    email: str | None
+    is_admin: bool
+    """May do everything, in every project and with clusters and users."""
+    is_active: bool
+    """Whoever is not is refused, whatever tokens they hold."""
+    oidc_subject: str | None
+    """Who it is at the identity provider; null for users who log in by links alone."""
+    created_at: datetime
 
 
 class SessionRead(Schema):
@@ -61,27 +69,3 @@ class LoginLinkRead(Schema):
     url: str
     """Opens the dashboard logged in; works once."""
     expires_at: datetime
-
-
-class TokenCreate(Request):
-    name: Name = Field(examples=["ci"])
-    scopes: list[Literal["read", "write", "admin"]] = Field(min_length=1, max_length=3, examples=[["read", "write"]])
-    """write includes read, admin includes both."""
-    expires_at: Moment | None = None
-    """When it stops working; null for never."""
-
-
-class TokenRead(Schema):
-    id: UUID
-    prefix: str
-    """The visible part of the token."""
-    name: str
-    scopes: list[str]
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-
-
-class TokenCreated(TokenRead):
-    token: str
-    """The token itself, shown this once."""

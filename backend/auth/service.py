@@ -1,5 +1,6 @@
 """Rules of authentication."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import cast
@@ -9,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from backend.auth import audit, repository, secrets
 from backend.auth.identity import CSRF_HEADER, USER_SCOPES, Principal, Role, Scope, effective_scopes
-from backend.auth.schemas import LoginLinkRead, SessionRead, TokenCreate, TokenCreated, TokenRead, UserRead
-from backend.errors import ApiError, ProblemError, invalid, not_found
+from backend.auth.schemas import LoginLinkRead, SessionRead, UserRead
+from backend.errors import ApiError
 from backend.models import ApiToken, User
 from backend.settings import Settings
 
@@ -29,7 +30,8 @@ def principal_of_token(session: Session, token: str) -> Principal | None:
     user = repository.get_user(session, row.user_id) if row.user_id else None
     if user is None or not user.is_active:
         return None
-    return _user_principal(session, user, f"token:{row.name}", scopes, project_id=row.project_id)
+    caller = _user_principal(session, user, f"token:{user.name}/{row.name}", scopes, row.project_id)
+    return replace(caller, expires_at=row.expires_at)
 
 
 def principal_of_session(session: Session, secret: str) -> Principal | None:
@@ -60,6 +62,7 @@ def _user_principal(
         is_admin=user.is_admin and project_id is None,
         roles=cast("dict[UUID, Role]", roles),
         user_id=user.id,
+        project_id=project_id,
         csrf_token=csrf_token,
     )
 
@@ -71,16 +74,21 @@ def check_csrf(principal: Principal, given: str | None) -> None:
         raise ApiError(HTTPStatus.FORBIDDEN, detail)
 
 
-def log_in(session: Session, code: str, lifetime_s: int) -> tuple[str, SessionRead]:
-    """(secret for the cookie, what the page needs)."""
+def log_in(session: Session, code: str, caller: Principal, lifetime_s: int) -> tuple[str, SessionRead] | None:
+    """(secret for the cookie, what the page needs); None, and noted in the audit log, when the code is worthless."""
     user = repository.use_login_link(session, secrets.sha256(code))
-    if user is None:
-        detail = "This login link was used before or has expired. Make a new one with `foredeck login`."
-        raise ApiError(HTTPStatus.UNAUTHORIZED, detail)
+    if user is None or not user.is_active:
+        audit.record(session, caller, "session.refuse", "login link")
+        return None
+    return open_session(session, user, caller, lifetime_s, by="link")
+
+
+def open_session(session: Session, user: User, caller: Principal, lifetime_s: int, by: str) -> tuple[str, SessionRead]:
+    """A new browser session of the user's."""
     secret, csrf_token = secrets.new_secret(), secrets.new_secret()
     lifetime = timedelta(seconds=lifetime_s)
     repository.insert_browser_session(session, secrets.sha256(secret), csrf_token, user.id, lifetime)
-    audit.record(session, f"user:{user.name}", "session.create", user.id)
+    audit.record(session, replace(caller, name=f"user:{user.name}"), "session.create", user.name, by=by)
     return secret, SessionRead(user=UserRead.model_validate(user), csrf_token=csrf_token)
 
 
@@ -91,16 +99,32 @@ def read_session(session: Session, principal: Principal) -> SessionRead:
     return SessionRead(user=UserRead.model_validate(user), csrf_token=principal.csrf_token)
 
 
-def log_out(session: Session, secret: str | None) -> None:
+def log_out(session: Session, secret: str | None, principal: Principal, everywhere: bool) -> None:
+    """Ends this browser's session, or all of the user's."""
+    if principal.user_id is None:
+        return
+    if everywhere:
+        repository.delete_browser_sessions(session, principal.user_id)
+    elif secret:
+        repository.delete_browser_session(session, secrets.sha256(secret))
+    audit.record(session, principal, "session.delete", principal.name, everywhere=everywhere)
+
+
+def end_former_session(session: Session, secret: str | None) -> None:
+    """Whoever logs in leaves nothing of the browser's former session behind."""
     if secret:
         repository.delete_browser_session(session, secrets.sha256(secret))
 
 
 def make_login_link(session: Session, settings: Settings, principal: Principal) -> LoginLinkRead:
-    """A link for the caller's own user, or for the first user when a token without one asks."""
+    """A link for the caller's own user. Raises ApiError: 403 for a token of one project, which the link would widen."""
     user = repository.get_user(session, principal.user_id) if principal.user_id else None
-    link = login_link_of(session, settings, user or repository.ensure_first_user(session, FIRST_USER))
-    audit.record(session, principal, "login_link.create", principal.user_id or FIRST_USER)
+    if user is None or principal.project_id is not None:
+        raise ApiError(
+            HTTPStatus.FORBIDDEN, "A token of one project makes no login links: they open all of its user's."
+        )
+    link = login_link_of(session, settings, user)
+    audit.record(session, principal, "login_link.create", user.name)
     return link
 
 
@@ -115,40 +139,28 @@ def login_link_of(session: Session, settings: Settings, user: User) -> LoginLink
     return LoginLinkRead(url=f"{settings.public_url}/login#code={code}", expires_at=link.expires_at)
 
 
-def list_tokens(session: Session) -> list[TokenRead]:
-    return [TokenRead.model_validate(token) for token in repository.list_user_tokens(session)]
-
-
-def create_token(session: Session, body: TokenCreate, principal: Principal) -> TokenCreated:
-    if body.expires_at is not None and body.expires_at <= datetime.now(UTC):
-        raise invalid(
-            [ProblemError(pointer="/expires_at", detail="must lie in the future", value=str(body.expires_at))]
-        )
-    token, row = _issue(session, body.name, list(body.scopes), principal.user_id, expires_at=body.expires_at)
-    audit.record(session, principal, "token.create", row.id, name=row.name, scopes=row.scopes)
-    return TokenCreated(**TokenRead.model_validate(row).model_dump(), token=token)
-
-
 def issue_user_token(session: Session, user: User, name: str, scopes: list[str]) -> str:
     """A token of a user's own, for the command line on the service's machine."""
-    token, row = _issue(session, name, scopes, user.id)
+    token, row = issue(session, name, scopes, user.id)
     audit.record(session, f"user:{user.name}", "token.create", row.id, name=name, scopes=scopes)
     return token
 
 
 def issue_worker_token(session: Session, run_id: UUID) -> str:
     """A token that may only report to this run."""
-    return _issue(session, f"worker of {run_id}", ["ingest"], None, run_id=run_id)[0]
+    return issue(session, f"worker of {run_id}", ["ingest"], None, run_id=run_id)[0]
 
 
-def _issue(
+def issue(
     session: Session,
     name: str,
     scopes: list[str],
     user_id: UUID | None,
     run_id: UUID | None = None,
     expires_at: datetime | None = None,
+    project_id: UUID | None = None,
 ) -> tuple[str, ApiToken]:
+    """(the token, what is kept of it)."""
     token, prefix, sha256 = secrets.new_token()
     row = ApiToken(
         prefix=prefix,
@@ -158,16 +170,7 @@ def _issue(
         user_id=user_id,
         run_id=run_id,
         expires_at=expires_at,
+        project_id=project_id,
     )
     repository.insert_token(session, row)
     return token, row
-
-
-def revoke_token(session: Session, token_id: UUID, principal: Principal) -> None:
-    """Revoking twice is fine: what counts is that it no longer works."""
-    token = repository.get_token(session, token_id)
-    if token is None:
-        raise not_found("token", token_id)
-    if token.revoked_at is None:
-        token.revoked_at = datetime.now(UTC)
-        audit.record(session, principal, "token.revoke", token_id, name=token.name)

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+  "/api/v1/audit": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Who changed what, newest first */
+    get: operations["audit_list"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/clusters": {
     parameters: {
       query?: never;
@@ -152,6 +169,23 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/login": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** How people log in here */
+    get: operations["login_methods"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/login-links": {
     parameters: {
       query?: never;
@@ -161,9 +195,81 @@ export interface paths {
     };
     get?: never;
     put?: never;
-    /** Make a one-time login link */
+    /** Make a one-time login link for yourself */
     post: operations["login_links_create"];
     delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** List the projects in which you have a role */
+    get: operations["projects_list"];
+    put?: never;
+    /** Make a project */
+    post: operations["projects_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects/{project}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Get a project */
+    get: operations["projects_get"];
+    put?: never;
+    post?: never;
+    /** Remove an empty project */
+    delete: operations["projects_delete"];
+    options?: never;
+    head?: never;
+    /** Rename a project */
+    patch: operations["projects_update"];
+    trace?: never;
+  };
+  "/api/v1/projects/{project}/members": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** List who has a role in a project */
+    get: operations["members_list"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects/{project}/members/{user}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    /** Give a user a role in a project */
+    put: operations["members_set"];
+    post?: never;
+    /** Take a user's role in a project away */
+    delete: operations["members_remove"];
     options?: never;
     head?: never;
     patch?: never;
@@ -269,7 +375,7 @@ export interface paths {
     delete?: never;
     options?: never;
     head?: never;
-    /** Change a run's name, labels or notes */
+    /** Change a run's name, labels, notes or priority */
     patch: operations["runs_update"];
     trace?: never;
   };
@@ -570,10 +676,10 @@ export interface paths {
       path?: never;
       cookie?: never;
     };
-    /** List API tokens */
+    /** List your API tokens; all, if you administer everything */
     get: operations["tokens_list"];
     put?: never;
-    /** Make an API token */
+    /** Make an API token of your own */
     post: operations["tokens_create"];
     delete?: never;
     options?: never;
@@ -593,6 +699,76 @@ export interface paths {
     post?: never;
     /** Revoke an API token */
     delete: operations["tokens_delete"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** List users */
+    get: operations["users_list"];
+    put?: never;
+    /** Add a user */
+    post: operations["users_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users/{user}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Get a user */
+    get: operations["users_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    /** Change a user, or shut one out */
+    patch: operations["users_update"];
+    trace?: never;
+  };
+  "/api/v1/users/{user}/login-links": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /** Make a one-time login link for a user */
+    post: operations["users_login_link"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users/{user}/sessions": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /** Log a user out everywhere */
+    delete: operations["users_end_sessions"];
     options?: never;
     head?: never;
     patch?: never;
@@ -815,6 +991,63 @@ export interface components {
        */
       min_distance?: number;
     };
+    /** AuditEntryRead */
+    AuditEntryRead: {
+      /**
+       * Action
+       * @description What was done, as in run.launch.
+       */
+      action: string;
+      /**
+       * Actor
+       * @description `user:grace`, `token:grace/ci`, `run:<id>`, or who failed to log in: `stranger`.
+       */
+      actor: string;
+      /**
+       * Address
+       * @description Where the request came from; null for the service itself.
+       */
+      address: string | null;
+      /** Detail */
+      detail: {
+        [key: string]: unknown;
+      };
+      /** Id */
+      id: number;
+      /**
+       * Project
+       * @description Name of the project that it happened in; null for what belongs to none, or to one that is gone.
+       */
+      project: string | null;
+      /**
+       * Request Id
+       * @description Also in the service's log.
+       */
+      request_id: string | null;
+      /**
+       * Target
+       * @description To what: an id or a name.
+       */
+      target: string;
+      /**
+       * Time
+       * Format: date-time
+       */
+      time: string;
+    };
+    /**
+     * AuditPage
+     * @description Entries of the audit log, newest first.
+     */
+    AuditPage: {
+      /** Items */
+      items: components["schemas"]["AuditEntryRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
     /**
      * CheckpointConfig
      * @description Where a new attempt goes on after a crash.
@@ -937,6 +1170,16 @@ export interface components {
        */
       max_concurrent_runs?: number;
       /**
+       * Max Concurrent Runs Per Project
+       * @description How many of them may be of one project; null for all.
+       */
+      max_concurrent_runs_per_project?: number | null;
+      /**
+       * Max Concurrent Runs Per User
+       * @description How many of them may be of one user; null for all. Further ones wait, and let those of others pass.
+       */
+      max_concurrent_runs_per_user?: number | null;
+      /**
        * Name
        * @example h100-east
        */
@@ -1001,6 +1244,10 @@ export interface components {
       is_embedded: boolean;
       /** Max Concurrent Runs */
       max_concurrent_runs: number;
+      /** Max Concurrent Runs Per Project */
+      max_concurrent_runs_per_project: number | null;
+      /** Max Concurrent Runs Per User */
+      max_concurrent_runs_per_user: number | null;
       /** Name */
       name: string;
       /**
@@ -1052,6 +1299,13 @@ export interface components {
         | null;
       /** Max Concurrent Runs */
       max_concurrent_runs?: number | null;
+      /** Max Concurrent Runs Per Project */
+      max_concurrent_runs_per_project?: number | null;
+      /**
+       * Max Concurrent Runs Per User
+       * @description As many as max_concurrent_runs lift the limit.
+       */
+      max_concurrent_runs_per_user?: number | null;
       /** Python */
       python?: string | null;
       /** Reward Modules */
@@ -1870,6 +2124,11 @@ export interface components {
        */
       url: string;
     };
+    /** LoginMethods */
+    LoginMethods: {
+      /** @description Null where login links are the only way in. */
+      oidc: components["schemas"]["OidcLoginRead"] | null;
+    };
     /**
      * MathReward
      * @description 1 where the last \boxed{} or the text after the last `Answer:` is mathematically equal to the answer, else 0;
@@ -1992,6 +2251,32 @@ export interface components {
        * @default 1
        */
       tensor_parallel_size?: number;
+    };
+    /** MemberRead */
+    MemberRead: {
+      /** Is Active */
+      is_active: boolean;
+      /**
+       * Role
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
+      /**
+       * User
+       * @description Their name.
+       */
+      user: string;
+    };
+    /** MemberWrite */
+    MemberWrite: {
+      /**
+       * Role
+       * @description viewer: sees; launcher: also launches, changes and stops runs; admin: also gives roles and reads the
+       *     audit log.
+       * @example launcher
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
     };
     /**
      * MemoryEstimate
@@ -2169,6 +2454,19 @@ export interface components {
        * @enum {string}
        */
       kind: "none";
+    };
+    /** OidcLoginRead */
+    OidcLoginRead: {
+      /**
+       * Name
+       * @description What the identity provider is called here.
+       */
+      name: string;
+      /**
+       * Path
+       * @description Where the browser goes to log in through it.
+       */
+      path: string;
     };
     /**
      * OnlineDraftTraining
@@ -2357,6 +2655,45 @@ export interface components {
       value?: unknown;
     };
     /**
+     * ProjectRead
+     * @description What runs belong to, and what people are given roles in.
+     */
+    ProjectRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Name */
+      name: string;
+      /**
+       * Num Members
+       * @description People with a role in it, without those who administer everything.
+       */
+      num_members: number;
+      /** Num Runs */
+      num_runs: number;
+      /**
+       * Role
+       * @description Yours; who administers everything has the role admin in all of them.
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
+    };
+    /** ProjectWrite */
+    ProjectWrite: {
+      /**
+       * Name
+       * @example post-training
+       */
+      name: string;
+    };
+    /**
      * PythonReward
      * @description A function of your own, called with prompt, response and answer by name; it gives a number.
      */
@@ -2531,6 +2868,12 @@ export interface components {
       overrides?: {
         [key: string]: unknown;
       };
+      /**
+       * Priority
+       * @description In the queue; the other run's is not taken over.
+       * @default 0
+       */
+      priority?: number;
       /** Project */
       project?: string | null;
     };
@@ -2736,7 +3079,7 @@ export interface components {
     };
     /**
      * RunCreate
-     * @description A run to launch.
+     * @description A run to launch: with a configuration of its own, or that of an example.
      */
     RunCreate: {
       /**
@@ -2751,7 +3094,7 @@ export interface components {
        */
       cluster?: string;
       /**
-       * @description What the run computes; what is left out gets its default.
+       * @description What the run computes; what is left out gets its default. Needed where no `example` is named.
        * @example {
        *       "drafter": {
        *         "draft_length": 3,
@@ -2766,7 +3109,13 @@ export interface components {
        *       }
        *     }
        */
-      config: components["schemas"]["RunConfig"];
+      config?: components["schemas"]["RunConfig"] | null;
+      /**
+       * Example
+       * @description Name of a ready configuration, in place of `config`: GET /run-config/examples has them.
+       * @example arithmetic-eagle3
+       */
+      example?: string | null;
       /**
        * Labels
        * @description For finding it again.
@@ -2796,6 +3145,26 @@ export interface components {
        * @default
        */
       notes?: string;
+      /**
+       * Overrides
+       * @description JSON merge patch (RFC 7396) on `config` or on the example's configuration.
+       * @default {}
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 5
+       *       }
+       *     }
+       */
+      overrides?: {
+        [key: string]: unknown;
+      };
+      /**
+       * Priority
+       * @description In the queue of its cluster: each level is worth ten minutes of waiting. Above 50 is for those who administer its
+       *     project.
+       * @default 0
+       */
+      priority?: number;
       /**
        * Project
        * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
@@ -2915,10 +3284,21 @@ export interface components {
        */
       num_steps: number;
       /**
+       * Priority
+       * @description In the queue: each level is worth ten minutes of waiting.
+       */
+      priority: number;
+      /**
        * Project
        * @description Name of its project.
        */
       project: string;
+      /**
+       * Queue Position
+       * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
+       *     its user, project or sweep keeps back lets others pass.
+       */
+      queue_position: number | null;
       /**
        * Stage
        * @description What the worker is doing.
@@ -2942,6 +3322,18 @@ export interface components {
        * @description The GRPO step in progress; 0 during set-up.
        */
       step: number;
+      /**
+       * Sweep Id
+       * @description The sweep that it is part of.
+       */
+      sweep_id: string | null;
+      /**
+       * Sweep Point
+       * @description Its values of the sweep's keys.
+       */
+      sweep_point: {
+        [key: string]: unknown;
+      } | null;
       /**
        * Updated At
        * Format: date-time
@@ -3015,10 +3407,21 @@ export interface components {
        */
       num_steps: number;
       /**
+       * Priority
+       * @description In the queue: each level is worth ten minutes of waiting.
+       */
+      priority: number;
+      /**
        * Project
        * @description Name of its project.
        */
       project: string;
+      /**
+       * Queue Position
+       * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
+       *     its user, project or sweep keeps back lets others pass.
+       */
+      queue_position: number | null;
       /**
        * Reward
        * @description Mean reward of the latest step's responses.
@@ -3048,6 +3451,18 @@ export interface components {
        */
       step: number;
       /**
+       * Sweep Id
+       * @description The sweep that it is part of.
+       */
+      sweep_id: string | null;
+      /**
+       * Sweep Point
+       * @description Its values of the sweep's keys.
+       */
+      sweep_point: {
+        [key: string]: unknown;
+      } | null;
+      /**
        * Updated At
        * Format: date-time
        */
@@ -3071,6 +3486,11 @@ export interface components {
       name?: string | null;
       /** Notes */
       notes?: string | null;
+      /**
+       * Priority
+       * @description Only while the run waits in the queue.
+       */
+      priority?: number | null;
     };
     /**
      * RuntimeEnvCode
@@ -3409,7 +3829,10 @@ export interface components {
        */
       min_match_tokens?: number;
     };
-    /** TokenCreate */
+    /**
+     * TokenCreate
+     * @description A token of your own. It can never do more than you may, whatever becomes of your roles.
+     */
     TokenCreate: {
       /**
        * Expires At
@@ -3421,6 +3844,11 @@ export interface components {
        * @example ci
        */
       name: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of yours.
+       */
+      project?: string | null;
       /**
        * Scopes
        * @description write includes read, admin includes both.
@@ -3454,6 +3882,11 @@ export interface components {
        * @description The visible part of the token.
        */
       prefix: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of its user's.
+       */
+      project: string | null;
       /** Scopes */
       scopes: string[];
       /**
@@ -3461,6 +3894,11 @@ export interface components {
        * @description The token itself, shown this once.
        */
       token: string;
+      /**
+       * User
+       * @description Whose it is.
+       */
+      user: string | null;
     };
     /** TokenRead */
     TokenRead: {
@@ -3485,8 +3923,18 @@ export interface components {
        * @description The visible part of the token.
        */
       prefix: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of its user's.
+       */
+      project: string | null;
       /** Scopes */
       scopes: string[];
+      /**
+       * User
+       * @description Whose it is.
+       */
+      user: string | null;
     };
     /**
      * TorchRollout
@@ -3594,15 +4042,82 @@ export interface components {
        */
       precision?: "bfloat16" | "float32";
     };
+    /**
+     * UserCreate
+     * @description A person. Without a role in a project they see nothing, unless they administer everything.
+     */
+    UserCreate: {
+      /** Email */
+      email?: string | null;
+      /**
+       * Is Admin
+       * @description May do everything, in every project and with clusters and users.
+       * @default false
+       */
+      is_admin?: boolean;
+      /**
+       * Name
+       * @description Stays as it is: the audit log holds it.
+       * @example grace
+       */
+      name: string;
+      /**
+       * Oidc Subject
+       * @description Who it is at the identity provider: `sub` of its ID tokens. Without one they log in by links.
+       */
+      oidc_subject?: string | null;
+    };
     /** UserRead */
     UserRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Email */
+      email: string | null;
       /**
        * Id
        * Format: uuid
        */
       id: string;
+      /**
+       * Is Active
+       * @description Whoever is not is refused, whatever tokens they hold.
+       */
+      is_active: boolean;
+      /**
+       * Is Admin
+       * @description May do everything, in every project and with clusters and users.
+       */
+      is_admin: boolean;
       /** Name */
       name: string;
+      /**
+       * Oidc Subject
+       * @description Who it is at the identity provider; null for users who log in by links alone.
+       */
+      oidc_subject: string | null;
+    };
+    /**
+     * UserUpdate
+     * @description What is left out stays.
+     */
+    UserUpdate: {
+      /** Email */
+      email?: string | null;
+      /**
+       * Is Active
+       * @description Whoever is not is refused, whatever tokens they hold; their sessions and login links end for good.
+       */
+      is_active?: boolean | null;
+      /** Is Admin */
+      is_admin?: boolean | null;
+      /**
+       * Oidc Subject
+       * @description Links the user with that person at the identity provider.
+       */
+      oidc_subject?: string | null;
     };
     /**
      * ValidationConfig
@@ -3787,6 +4302,86 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+  audit_list: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+        /** @description As an entry names it, or a user's name */
+        actor?: string | null;
+        /** @description run.launch, or run for all of run.* */
+        action?: string | null;
+        /** @description An id or a name, as an entry names it */
+        target?: string | null;
+        /** @description Name of a project */
+        project?: string | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "action": "run.launch",
+           *           "actor": "token:grace/ci",
+           *           "address": "192.0.2.7",
+           *           "detail": {
+           *             "name": "eagle3 k=3"
+           *           },
+           *           "id": 42,
+           *           "project": "post-training",
+           *           "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *           "target": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "time": "2030-01-31T12:00:00Z"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["AuditPage"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
   clusters_list: {
     parameters: {
       query?: never;
@@ -3814,6 +4409,8 @@ export interface operations {
            *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *         "is_embedded": false,
            *         "max_concurrent_runs": 2,
+           *         "max_concurrent_runs_per_project": null,
+           *         "max_concurrent_runs_per_user": null,
            *         "name": "h100-east",
            *         "num_live_runs": 1,
            *         "num_queued_runs": 0,
@@ -3872,6 +4469,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -3888,6 +4487,8 @@ export interface operations {
          *         "kind": "installed"
          *       },
          *       "max_concurrent_runs": 2,
+         *       "max_concurrent_runs_per_project": null,
+         *       "max_concurrent_runs_per_user": null,
          *       "name": "h100-east",
          *       "python": "/opt/foredeck/bin/python",
          *       "reward_modules": [
@@ -3919,6 +4520,8 @@ export interface operations {
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 2,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
            *       "name": "h100-east",
            *       "num_live_runs": 1,
            *       "num_queued_runs": 0,
@@ -4000,6 +4603,8 @@ export interface operations {
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 2,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
            *       "name": "h100-east",
            *       "num_live_runs": 1,
            *       "num_queued_runs": 0,
@@ -4143,6 +4748,8 @@ export interface operations {
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 4,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
            *       "name": "h100-east",
            *       "num_live_runs": 1,
            *       "num_queued_runs": 0,
@@ -4873,6 +5480,61 @@ export interface operations {
       };
     };
   };
+  login_methods: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "oidc": {
+           *         "name": "Example ID",
+           *         "path": "/api/v1/login/oidc"
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["LoginMethods"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
   login_links_create: {
     parameters: {
       query?: never;
@@ -4899,6 +5561,496 @@ export interface operations {
            */
           "application/json": components["schemas"]["LoginLinkRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  projects_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "name": "post-training",
+           *         "num_members": 1,
+           *         "num_runs": 0,
+           *         "role": "admin"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["ProjectRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  projects_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "post-training"
+         *     }
+         */
+        "application/json": components["schemas"]["ProjectWrite"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "post-training",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  projects_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        project: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "post-training",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  projects_delete: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  projects_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "alignment"
+         *     }
+         */
+        "application/json": components["schemas"]["ProjectWrite"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "alignment",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  members_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        project: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "is_active": true,
+           *         "role": "launcher",
+           *         "user": "grace"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["MemberRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  members_set: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "role": "launcher"
+         *     }
+         */
+        "application/json": components["schemas"]["MemberWrite"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "is_active": true,
+           *       "role": "launcher",
+           *       "user": "grace"
+           *     }
+           */
+          "application/json": components["schemas"]["MemberRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  members_remove: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
       };
       /** @description Problem */
       default: {
@@ -5526,7 +6678,9 @@ export interface operations {
            *           "name": "eagle3 k=3",
            *           "num_active_alarms": 1,
            *           "num_steps": 40,
+           *           "priority": 0,
            *           "project": "default",
+           *           "queue_position": null,
            *           "reward": 0.71,
            *           "stage": "generation",
            *           "stage_progress_fraction": null,
@@ -5534,6 +6688,8 @@ export interface operations {
            *           "status": "running",
            *           "status_reason": "Running.",
            *           "step": 12,
+           *           "sweep_id": null,
+           *           "sweep_point": null,
            *           "updated_at": "2030-01-31T12:00:00Z",
            *           "validation_accuracy": 0.68
            *         }
@@ -5577,6 +6733,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -5783,13 +6941,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Running.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -6007,13 +7169,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Running.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -6243,13 +7409,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Running.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -6359,6 +7529,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -6556,13 +7728,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Running.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -7386,13 +8562,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Stopping: the worker finishes its stage.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -7613,13 +8793,17 @@ export interface operations {
            *       "notes": "Longer drafts than last week.",
            *       "num_active_alarms": 1,
            *       "num_steps": 40,
+           *       "priority": 0,
            *       "project": "default",
+           *       "queue_position": null,
            *       "stage": "generation",
            *       "stage_progress_fraction": null,
            *       "started_at": "2030-01-31T12:00:00Z",
            *       "status": "running",
            *       "status_reason": "Running.",
            *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
            *       "updated_at": "2030-01-31T12:00:00Z"
            *     }
            */
@@ -7674,8 +8858,13 @@ export interface operations {
            * @example {
            *       "csrf_token": "k3v0Zt0yqV0n...",
            *       "user": {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
            *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-           *         "name": "admin"
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
            *       }
            *     }
            */
@@ -7739,8 +8928,13 @@ export interface operations {
            * @example {
            *       "csrf_token": "k3v0Zt0yqV0n...",
            *       "user": {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
            *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-           *         "name": "admin"
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
            *       }
            *     }
            */
@@ -7778,7 +8972,10 @@ export interface operations {
   };
   session_delete: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description In all browsers */
+        everywhere?: boolean;
+      };
       header?: {
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
@@ -7901,10 +9098,12 @@ export interface operations {
            *         "last_used_at": null,
            *         "name": "ci",
            *         "prefix": "0c1d2e3f",
+           *         "project": "default",
            *         "scopes": [
            *           "read",
            *           "write"
-           *         ]
+           *         ],
+           *         "user": "grace"
            *       }
            *     ]
            */
@@ -7944,6 +9143,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -7956,6 +9157,7 @@ export interface operations {
          * @example {
          *       "expires_at": null,
          *       "name": "ci",
+         *       "project": "default",
          *       "scopes": [
          *         "read",
          *         "write"
@@ -7980,11 +9182,13 @@ export interface operations {
            *       "last_used_at": null,
            *       "name": "ci",
            *       "prefix": "0c1d2e3f",
+           *       "project": "default",
            *       "scopes": [
            *         "read",
            *         "write"
            *       ],
-           *       "token": "fdk_0c1d2e3f_..."
+           *       "token": "fdk_0c1d2e3f_...",
+           *       "user": "grace"
            *     }
            */
           "application/json": components["schemas"]["TokenCreated"];
@@ -8028,6 +9232,382 @@ export interface operations {
       };
       path: {
         token_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["UserRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "email": "grace@example.org",
+         *       "is_admin": false,
+         *       "name": "grace"
+         *     }
+         */
+        "application/json": components["schemas"]["UserCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": true,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": true,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "is_active": false
+         *     }
+         */
+        "application/json": components["schemas"]["UserUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": false,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_login_link: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "expires_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
+           *     }
+           */
+          "application/json": components["schemas"]["LoginLinkRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_end_sessions: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
       };
       cookie?: never;
     };

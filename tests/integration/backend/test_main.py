@@ -16,6 +16,8 @@ PATH_VALUES = {
     "{token_id}": "0b9c1d9e-0000-4000-8000-000000000000",
     "{name}": "x",
     "{check_id}": "check-0b9c1d9e0000",
+    "{project}": "x",
+    "{user}": "x",
 }
 
 

@@ -1,5 +1,7 @@
 """The OpenAPI document says what the service does."""
 
+import re
+
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -62,10 +64,14 @@ def test_the_examples_can_be_sent_as_they_stand(client, document, operations):
         for method, operation in methods.items()
     }
     run_id = client.post("/api/v1/runs", json=REQUESTS["runs_create"]).json()["id"]
+    client.post("/api/v1/users", json={"name": "ada"})
+    client.post("/api/v1/projects", json={"name": "research"})
+    named = {"{run_id}": run_id, "{user}": "ada", "{project}": "research"}
+    named["{name}"] = REQUESTS["clusters_create"]["name"]
     sent = {}
     for name in sorted(REQUESTS.keys() - {"session_create", "telemetry_ingest"}):  # these need a secret of their own
         method, path = paths[name]
-        url = path.replace("{run_id}", run_id).replace("{name}", REQUESTS["clusters_create"]["name"])
+        url = re.sub(r"{\w+}", lambda parameter: named[parameter[0]], path)
         response = client.request(method, url, json=REQUESTS[name])
         sent[name] = response.status_code
         assert response.is_success, response.text
@@ -88,9 +94,12 @@ def test_the_location_header_is_described_where_it_is_sent(client, operations):
         for name, (_, operation) in operations.items()
         if any("Location" in response.get("headers", {}) for response in operation["responses"].values())
     }
-    assert described == {"runs_create", "runs_clone", "clusters_create", "clusters_check"}
+    made_by = {"runs_create", "runs_clone", "clusters_create", "clusters_check", "users_create", "projects_create"}
+    assert described == made_by
     run = client.post("/api/v1/runs", json=REQUESTS["runs_create"])
     clone = client.post(f"{run.headers['location']}/clone", json=REQUESTS["runs_clone"])
     cluster = client.post("/api/v1/clusters", json=REQUESTS["clusters_create"])
-    for made in (run, clone, cluster):
+    user = client.post("/api/v1/users", json=REQUESTS["users_create"])
+    project = client.post("/api/v1/projects", json=REQUESTS["projects_create"])
+    for made in (run, clone, cluster, user, project):
         assert client.get(made.headers["location"]).status_code == 200

@@ -159,8 +159,8 @@ def test_changes_stand_in_the_audit_log(client, launch, database):
     with database.transaction() as session:
         entries = session.execute(text("SELECT actor, action, target FROM audit_entry ORDER BY id")).all()
     assert entries[-4:] == [
-        ("token:test", "token.create", made["id"]),
-        ("token:test", "token.revoke", made["id"]),
-        ("token:test", "run.launch", run["id"]),
-        ("token:test", "run.update", run["id"]),
+        ("token:admin/test", "token.create", made["id"]),
+        ("token:admin/test", "token.revoke", made["id"]),
+        ("token:admin/test", "run.launch", run["id"]),
+        ("token:admin/test", "run.update", run["id"]),
     ]

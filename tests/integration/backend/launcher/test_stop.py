@@ -14,7 +14,7 @@ def test_a_waiting_run_stops_at_once(launch, control, client, cluster):
     assert (run["status"], run["is_ended"], run["status_reason"]) == (
         "stopped",
         True,
-        "Stopped by token:test before it started.",
+        "Stopped by token:admin/test before it started.",
     )
     assert control.work() == 0
     assert not cluster.jobs

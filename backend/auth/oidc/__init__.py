@@ -1,0 +1,1 @@
+"""Login through an identity provider: OpenID Connect, authorization code with PKCE."""

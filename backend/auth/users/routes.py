@@ -1,0 +1,64 @@
+"""Users over HTTP."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+
+from backend.auth.guard import Admin
+from backend.auth.schemas import LoginLinkRead, UserRead
+from backend.auth.users import service
+from backend.auth.users.schemas import UserCreate, UserUpdate
+from backend.deps import SessionDep, SettingsDep
+from backend.idempotency.route import Idempotent, IdempotentRoute
+
+router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
+
+
+@router.get("", operation_id="users_list", summary="List users")
+def list_users(_: Admin, session: SessionDep) -> list[UserRead]:
+    return service.list_all(session)
+
+
+@router.post("", operation_id="users_create", status_code=HTTPStatus.CREATED, summary="Add a user")
+def create_user(
+    body: UserCreate,
+    request: Request,
+    response: Response,
+    admin: Admin,
+    session: SessionDep,
+    settings: SettingsDep,
+    _: Idempotent,
+) -> UserRead:
+    user = service.create(session, settings, body, admin)
+    response.headers["Location"] = request.url_for("get_user", user=user.name).path
+    return user
+
+
+@router.get("/{user}", operation_id="users_get", summary="Get a user")
+def get_user(user: str, _: Admin, session: SessionDep) -> UserRead:
+    return service.read(session, user)
+
+
+@router.patch("/{user}", operation_id="users_update", summary="Change a user, or shut one out")
+def update_user(user: str, body: UserUpdate, admin: Admin, session: SessionDep, settings: SettingsDep) -> UserRead:
+    return service.update(session, settings, user, body, admin)
+
+
+@router.post(
+    "/{user}/login-links",
+    operation_id="users_login_link",
+    status_code=HTTPStatus.CREATED,
+    summary="Make a one-time login link for a user",
+)
+def create_login_link(user: str, admin: Admin, session: SessionDep, settings: SettingsDep) -> LoginLinkRead:
+    return service.make_login_link(session, settings, user, admin)
+
+
+@router.delete(
+    "/{user}/sessions",
+    operation_id="users_end_sessions",
+    status_code=HTTPStatus.NO_CONTENT,
+    summary="Log a user out everywhere",
+)
+def end_sessions(user: str, admin: Admin, session: SessionDep) -> None:
+    service.end_sessions(session, user, admin)
