@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -11,16 +12,17 @@ from workers.rewards.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    return Sandbox(memory_mib=256)
+def sandbox(apart):
+    """Runs a program, in a process that has a sandbox."""
+    made = apart(Sandbox, memory_mib=256)
+    return partial(apart, made.run)
 
 
 def run(sandbox, program, **given):
-    return sandbox.run(program, 5, **given)
+    return sandbox(program, 5, **given)
 
 
-def test_a_program_reads_and_prints_with_an_empty_environment_and_folder(sandbox, monkeypatch):
-    monkeypatch.setenv("FOREDECK_ASSIGNMENT", "secret")
+def test_a_program_reads_and_prints_with_an_empty_environment_and_folder(sandbox):
     program = "import os\nprint(input().upper(), sorted(os.environ.keys() - {'LC_CTYPE'}), os.listdir('.'))"
     outcome = run(sandbox, program, stdin="grüße\n")
     assert (outcome.is_done, outcome.output) == (True, "GRÜSSE [] []\n")
@@ -36,7 +38,7 @@ def test_memory_files_and_time_are_limited(sandbox):
     assert "MemoryError" in run(sandbox, "x = 'a' * (300 << 20)").errors
     assert "File too large" in run(sandbox, "open('a', 'wb').write(b'x' * (17 << 20))").errors
     assert "Too many open files" in run(sandbox, "x = [open('/dev/null') for _ in range(99)]").errors
-    outcome = sandbox.run("print('begun', flush=True)\nwhile True: pass", 0.5)
+    outcome = sandbox("print('begun', flush=True)\nwhile True: pass", 0.5)
     assert (outcome.is_done, outcome.output) == (False, "begun\n")
 
 
@@ -63,8 +65,9 @@ def test_there_is_no_network(sandbox):
         assert "PermissionError" in outcome.errors or "Network is unreachable" in outcome.errors
 
 
-def test_other_files_and_processes_are_out_of_sight(sandbox, tmp_path):
+def test_other_files_and_processes_are_out_of_sight(sandbox, apart, tmp_path):
     _enforced(sandbox, "files")
+    pid = apart(os.getpid)
     secret = tmp_path / "secret"
     secret.write_text("x")
     secret.chmod(0o666)
@@ -73,8 +76,8 @@ def test_other_files_and_processes_are_out_of_sight(sandbox, tmp_path):
         f"open({str(secret)!r}, 'w')",
         f"open({str(secret)!r}, 'a')",
         "open('/etc/passwd').read()",
-        f"open('/proc/{os.getpid()}/environ').read()",
-        f"import os; os.kill({os.getpid()}, 0)",
+        f"open('/proc/{pid}/environ').read()",
+        f"import os; os.kill({pid}, 0)",
         f"import os; os.chmod({str(secret)!r}, 0o600)" if os.geteuid() else "open('/proc/self/mem', 'wb')",
         "import os; os.mkdir('../more')",
     ):
@@ -95,7 +98,7 @@ def test_no_process_is_started_but_threads_are(sandbox):
 
 def test_nothing_runs_on_after_a_program(sandbox):
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    sandbox.run("import time; time.sleep(60)", 0.2)
+    sandbox("import time; time.sleep(60)", 0.2)
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 
