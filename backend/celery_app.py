@@ -17,6 +17,7 @@ from backend import logs
 from backend.broker import configured
 from backend.launcher.tasks import register
 from backend.settings import Settings, load
+from backend.webhooks import tasks as webhooks
 
 
 def make_app(settings: Settings) -> Celery:
@@ -27,9 +28,11 @@ def make_app(settings: Settings) -> Celery:
     app = configured(settings.redis_url)
     app.set_current()
     register(app, settings)
+    webhooks.register(app, settings)
     interval_s = settings.reconcile_interval_s
     app.conf.beat_schedule = {
-        "reconcile": {"task": "reconcile", "schedule": interval_s, "options": {"expires": interval_s}}
+        name: {"task": name, "schedule": interval_s, "options": {"expires": interval_s}}
+        for name in ("reconcile", webhooks.TASK)
     }
     app.conf.beat_max_loop_interval = min(5.0, interval_s)
     return app

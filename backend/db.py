@@ -7,6 +7,7 @@ Celery task) is a hook that runs after the commit, and never makes the request f
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Engine
@@ -28,7 +29,7 @@ class Database:
     """A pool of connections and the one way to a transaction."""
 
     def __init__(self, settings: Settings) -> None:
-        self.redis_url = settings.redis_url
+        self._info = {"redis_url": settings.redis_url, "public_url": settings.public_url}
         self.engine: Engine = create_engine(
             settings.database_url,
             pool_size=settings.database_pool_size,
@@ -46,7 +47,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """A session that commits when the block ends well and rolls back when it raises; then runs the hooks."""
-        with Session(self.engine, expire_on_commit=False, info={"redis_url": self.redis_url}) as session:
+        with Session(self.engine, expire_on_commit=False, info=dict(self._info)) as session:
             yield session  # what it raises, closing the session rolls back
             _commit(session)
             _run_hooks(session)
@@ -58,6 +59,12 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@cache
+def shared(settings: Settings) -> Database:
+    """One pool for all tasks of a process."""
+    return Database(settings)
 
 
 def _commit(session: Session) -> None:

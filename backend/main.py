@@ -20,12 +20,15 @@ from backend.auth.users.routes import router as users_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
 from backend.figures.routes import router as figures_router
+from backend.gates.routes import router as gates_router
 from backend.launcher.fallback import Fallback
 from backend.middleware import RequestContext
 from backend.runs.config_routes import router as config_router
 from backend.runs.routes import router as runs_router
 from backend.settings import Settings, load
+from backend.sweeps.routes import router as sweeps_router
 from backend.telemetry.routes import router as telemetry_router
+from backend.webhooks.deliverer import Deliverer
 
 PREFIX = "/api/v1"
 
@@ -58,10 +61,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     logs.configure(app.state.settings)
-    fallback = Fallback(app.state.database, app.state.settings)
-    fallback.start()
+    deliverer = Deliverer(app.state.database, app.state.settings)
+    fallbacks = [
+        Fallback(app.state.database, app.state.settings),
+        Fallback(app.state.database, app.state.settings, deliverer.stand_in),
+    ]
+    for fallback in fallbacks:
+        fallback.start()
     yield
-    fallback.stop()
+    for fallback in fallbacks:
+        fallback.stop()
+    deliverer.stop()
     app.state.database.close()
 
 
@@ -76,8 +86,10 @@ def _include(app: FastAPI) -> None:
         audit_router,
         config_router,
         runs_router,
+        sweeps_router,
         clusters_router,
         telemetry_router,
+        gates_router,
         figures_router,
     )
     for router in (*routers, _documents(app)):

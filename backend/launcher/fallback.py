@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,10 +17,16 @@ PATIENCE = 2.0
 
 
 class Fallback:
-    """A thread that sleeps nearly always."""
+    """A thread that sleeps nearly always.
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    Args:
+        job: does the work of a round and says that it did, unless somebody began one less than so many seconds ago;
+            reconciling, when none is given.
+    """
+
+    def __init__(self, database: Database, settings: Settings, job: Callable[[float], bool] | None = None) -> None:
         self._database, self._settings = database, settings
+        self._job = job or self._reconcile
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reconcile-fallback", daemon=True)
 
@@ -34,9 +41,12 @@ class Fallback:
         interval_s = self._settings.reconcile_interval_s
         while not self._is_stopping.wait(interval_s):
             try:
-                if service.reconcile(self._database, self._settings, PATIENCE * interval_s):
-                    logger.info("reconciled in place of Celery")
+                if self._job(PATIENCE * interval_s):
+                    logger.info("stood in for Celery")
             except SQLAlchemyError as error:
-                logger.warning("cannot reconcile: PostgreSQL does not answer", extra={"error": str(error)})
+                logger.warning("cannot stand in for Celery: PostgreSQL does not answer", extra={"error": str(error)})
             except Exception:
-                logger.exception("reconciling failed")
+                logger.exception("standing in for Celery failed")
+
+    def _reconcile(self, at_least_s: float) -> bool:
+        return service.reconcile(self._database, self._settings, at_least_s)

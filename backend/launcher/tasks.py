@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from celery import Celery
@@ -16,11 +15,10 @@ if TYPE_CHECKING:
 def register(app: Celery, settings: Settings) -> None:
     """Gives the app its tasks. They carry no arguments: what is to be done stands in Postgres."""
 
-    @cache
     def database() -> Database:
-        from backend.db import Database  # noqa: PLC0415
+        from backend.db import shared  # noqa: PLC0415
 
-        return Database(settings)
+        return shared(settings)
 
     def dispatch() -> None:
         from backend.launcher import service  # noqa: PLC0415

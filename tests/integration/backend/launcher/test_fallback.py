@@ -64,4 +64,4 @@ def test_no_trouble_ends_it(make_fallback, database, monkeypatch, caplog):
     monkeypatch.setattr(module.service, "reconcile", reconcile)
     make_fallback()
     wait_for(lambda: rounds(database) is not None)
-    assert "reconciling failed" in caplog.text
+    assert "standing in for Celery failed" in caplog.text

@@ -2,7 +2,7 @@
 
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,14 +23,16 @@ class Server:
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.answers: list[tuple[int, dict[str, str], bytes]] = [(204, {}, b"")]
         self.connections = 0
+        self.before_answer: Callable[[], object] = lambda: None
 
 
 @contextmanager
-def serving(host: str = "127.0.0.1", context: ssl.SSLContext | None = None) -> Iterator[Server]:
+def serving(host: str = "127.0.0.1", context: ssl.SSLContext | None = None, port: int = 0) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             told.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            told.before_answer()
             status, headers, answer = told.answers.pop(0) if len(told.answers) > 1 else told.answers[0]
             self.send_response(status)
             for name, value in {"Content-Length": str(len(answer)), **headers}.items():
@@ -63,7 +65,7 @@ def serving(host: str = "127.0.0.1", context: ssl.SSLContext | None = None) -> I
         def handle_error(self, *_):
             pass
 
-    with Listener((host, 0), Handler) as listener:
+    with Listener((host, port), Handler) as listener:
         told = Server(listener.server_address[1])
         thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
         thread.start()
