@@ -6,6 +6,8 @@ from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from secrets import token_hex
 
+from backend.auth import audit
+from backend.auth.identity import Principal
 from backend.clusters import repository
 from backend.clusters.code import stored
 from backend.clusters.schemas import ClusterCheck, ClusterCheckStarted
@@ -27,7 +29,7 @@ class _Place:
     submission: Submission
 
 
-def begin(database: Database, settings: Settings, name: str) -> ClusterCheckStarted:
+def begin(database: Database, settings: Settings, name: str, principal: Principal) -> ClusterCheckStarted:
     """Hands the job to the cluster. Raises ApiError: 404, 422 where Ray refuses it, 503 where it cannot be reached."""
     place = _load(database, name)
     try:
@@ -37,6 +39,8 @@ def begin(database: Database, settings: Settings, name: str) -> ClusterCheckStar
         raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, f"Cluster {name}: {error}") from error
     except RefusedError as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+    with database.transaction() as session:
+        audit.record(session, principal, "cluster.check", name, check_id=place.submission.submission_id)
     return ClusterCheckStarted(id=place.submission.submission_id)
 
 

@@ -57,9 +57,9 @@ def update_cluster(name: str, body: ClusterUpdate, admin: Admin, session: Sessio
     summary="Have a job look at the cluster's machines",
 )
 def check_cluster(
-    name: str, request: Request, response: Response, _: Admin, database: DatabaseDep, settings: SettingsDep
+    name: str, request: Request, response: Response, admin: Admin, database: DatabaseDep, settings: SettingsDep
 ) -> ClusterCheckStarted:
-    started = checks.begin(database, settings, name)
+    started = checks.begin(database, settings, name, admin)
     response.headers["Location"] = request.url_for("get_cluster_check", name=name, check_id=started.id).path
     return started
 

@@ -38,6 +38,11 @@ def get_status(session: Session, run_id: UUID) -> str | None:
     return session.scalar(select(Run.status).where(Run.id == run_id))
 
 
+def get_outcome(session: Session, run_id: UUID) -> tuple[str, str | None] | None:
+    """(status, what came of its gates)."""
+    return session.execute(select(Run.status, Run.gates_verdict).where(Run.id == run_id)).tuples().one_or_none()
+
+
 def get_project_id(session: Session, run_id: UUID) -> UUID | None:
     return session.scalar(select(Run.project_id).where(Run.id == run_id))
 
@@ -94,11 +99,14 @@ def list_page(
     search: str | None,
     labels: Mapping[str, str],
     project_ids: Collection[UUID] | None,
+    project: str | None = None,
 ) -> Sequence[Run]:
-    """Newest first; of the given projects, or of all."""
+    """Newest first; of the given projects, or of all, and of them those of the one named."""
     statement = select(Run).order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)
     if project_ids is not None:
         statement = statement.where(Run.project_id.in_(project_ids))
+    if project is not None:
+        statement = statement.where(Run.project_id.in_(select(Project.id).where(Project.name == project)))
     if after:
         statement = statement.where(tuple_(Run.created_at, Run.id) < tuple_(*after))
     if statuses:

@@ -44,8 +44,9 @@ def list_runs(
     status: Annotated[str | None, Query(description="Statuses, comma-separated", examples=["running,queued"])] = None,
     search: Annotated[str | None, Query(max_length=200, description="Part of the name or the notes, or an id")] = None,
     label: Annotated[list[str] | None, Query(description="key:value; several must all match")] = None,
+    project: Annotated[str | None, Query(max_length=63, description="Name of a project")] = None,
 ) -> RunPage:
-    return service.list_page(session, reader, limit, cursor, status, search, label or [])
+    return service.list_page(session, reader, limit, cursor, status, search, label or [], project)
 
 
 @router.get("/{run_id}", operation_id="runs_get", summary="Get a run")

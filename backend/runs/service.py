@@ -40,6 +40,7 @@ __all__ = [
     "record_heartbeat",
     "record_started",
     "stop",
+    "stop_locked",
     "update",
 ]
 
@@ -62,10 +63,13 @@ def list_page(
     status: str | None,
     search: str | None,
     labels: Sequence[str],
+    project: str | None = None,
 ) -> RunPage:
     after = decode(cursor, datetime, UUID) if cursor else None
-    projects = principal.projects("read")
-    runs = repository.list_page(session, limit + 1, after, _statuses(status), search, _labels(labels), projects)
+    project_ids = principal.projects("read")
+    runs = repository.list_page(
+        session, limit + 1, after, _statuses(status), search, _labels(labels), project_ids, project
+    )
     return view.page(session, *cut(runs, limit, lambda run: (run.created_at, run.id)))
 
 
@@ -113,11 +117,17 @@ def stop(session: Session, run_id: UUID, principal: Principal, grace_s: float) -
     if run.status in ENDED:
         if run.status != Status.STOPPED:
             raise conflict(f"Run {run.name} has already {run.status}: there is nothing to stop.")
-    elif not run.is_stop_requested:
+    else:
+        stop_locked(session, run, principal, grace_s)
+    return view.detail(session, run)
+
+
+def stop_locked(session: Session, run: Run, principal: Principal, grace_s: float) -> None:
+    """The same of a run that is locked and has not ended."""
+    if not run.is_stop_requested:
         run.is_stop_requested = True
         audit.record(session, principal, "run.stop", run.id, run.project_id)
         _begin_stop(session, run, principal, grace_s)
-    return view.detail(session, run)
 
 
 def _begin_stop(session: Session, run: Run, principal: Principal, grace_s: float) -> None:
