@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from backend.gates.examples import EVALUATION, GATE, GATE_READ, RUN_GATES
 from backend.runs.schemas import EXAMPLE_CONFIG
 from contract.config import RunConfig
 from contract.sizing.memory import estimate_memory
@@ -45,6 +46,7 @@ _SHARED = {
     "queue_position": None,
     "sweep_id": None,
     "sweep_point": None,
+    "gates_verdict": "pending",
     "num_active_alarms": 1,
     "created_at": _TIME,
     "started_at": _TIME,
@@ -56,6 +58,7 @@ _RUN_READ = {
     **_RESOLVED,
     "notes": "Longer drafts than last week.",
     "max_attempts": 3,
+    "gates": [GATE_READ],
     "cloned_from_id": None,
     "created_by": "admin",
     "last_heartbeat_at": _TIME,
@@ -199,6 +202,7 @@ REQUESTS: dict[str, Any] = {
     "projects_create": {"name": "post-training"},
     "projects_update": {"name": "alignment"},
     "run_config_validate": {"config": EXAMPLE_CONFIG},
+    "gates_evaluate": {"gates": [GATE]},
     "runs_create": {"name": "eagle3 k=3", "config": EXAMPLE_CONFIG, "labels": {"team": "post-training"}},
     "runs_clone": {"name": "eagle3 k=5", "overrides": {"drafter": {"draft_length": 5}}},
     "runs_update": {"notes": "Longer drafts than last week."},
@@ -238,6 +242,8 @@ RESPONSES: dict[str, Any] = {
         "palette": {"reward": "#0072B2"},
         "run_colors": ["#0072B2", "#D55E00"],
     },
+    "gates_evaluate": EVALUATION,
+    "gates_get": RUN_GATES,
     "health": {"status": "ok"},
     "login_links_create": _LOGIN_LINK,
     "login_methods": {"oidc": {"name": "Example ID", "path": "/api/v1/login/oidc"}},

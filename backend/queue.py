@@ -18,7 +18,7 @@ from backend.db import after_commit
 from backend.models import Outbox, PeriodicJob, Run
 from backend.nudges import sender
 
-Kind = Literal["dispatch", "stop"]
+Kind = Literal["dispatch", "stop", "gates"]
 _UNSYNCHRONIZED = {"synchronize_session": False}
 
 

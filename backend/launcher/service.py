@@ -6,6 +6,7 @@ import time
 from backend import queue
 from backend.auth import repository as auth
 from backend.db import Database
+from backend.gates.tasks import judge
 from backend.idempotency import repository as idempotency
 from backend.launcher import repository
 from backend.launcher.connect import Connect, connector, remembering
@@ -21,6 +22,7 @@ TRIM_INTERVAL_S = 300.0
 MAX_WORK = 200
 MAX_WORK_S = 20.0
 """So that a round with many rows, or slow clusters, does not keep the next look at live runs waiting."""
+_WORK = {"dispatch": dispatch, "stop": stop, "gates": judge}
 
 
 def work_off(database: Database, settings: Settings, connect: Connect | None = None) -> int:
@@ -32,9 +34,8 @@ def work_off(database: Database, settings: Settings, connect: Connect | None = N
             lease = queue.claim(session, settings.lease_s)
         if lease is None:
             break
-        work = dispatch if lease.kind == "dispatch" else stop
         try:
-            work(database, settings, connect, lease)
+            _WORK[lease.kind](database, settings, connect, lease)
         except Exception:  # one bad row must not keep the others waiting; its lease runs out, and it is tried again
             logger.exception("work failed", extra={"kind": lease.kind, "run_id": str(lease.run_id)})
         num_done += 1

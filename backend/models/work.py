@@ -10,7 +10,8 @@ from backend.models.base import Base, now_column
 
 
 class Outbox(Base):
-    """Work that a committed transaction has promised: `dispatch` or `stop` of a run.
+    """Work that a committed transaction has promised: `dispatch` or `stop` of a run, or the judgement of its
+    `gates`.
 
     A row is claimed with a lease (lock token and expiry) under FOR UPDATE SKIP LOCKED, worked on outside any
     transaction, and deleted only by the holder of the token; an expired lease is claimed again.

@@ -10,6 +10,8 @@ from backend import queue
 from backend.auth import access, audit
 from backend.auth.identity import Principal
 from backend.errors import ProblemError, invalid, not_found
+from backend.gates.comparing import baseline_problems
+from backend.gates.schemas import stored
 from backend.models import Cluster, Project, Run
 from backend.refusal import Refused
 from backend.runs import allowance, repository, view
@@ -44,6 +46,7 @@ def _inherited(origin: Run) -> dict[str, Any]:
         "project": origin.project.name,
         "cluster": origin.cluster.name,
         "max_attempts": origin.max_attempts,
+        "gates": origin.gates,
     }
 
 
@@ -60,6 +63,8 @@ def _launched(session: Session, settings: Settings, sourced: Sourced, principal:
     if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems)
     project = access.project_for(session, principal, body.project)
+    if unknown := baseline_problems(session, body.gates, project.id, body.cloned_from_id):
+        raise invalid(unknown)
     allowance.check_priority(principal, project, body.priority)
     allowance.check_room(session, settings, principal, project, 1)
     return view.detail(session, queued(session, principal, project, cluster, body))
@@ -96,6 +101,8 @@ def queued(
         priority=body.priority,
         max_attempts=body.max_attempts,
         cloned_from_id=body.cloned_from_id,
+        gates=stored(body.gates),
+        gates_verdict="pending" if body.gates else None,
         created_by_id=principal.user_id,
         status_reason="Queued.",
         created_at=func.clock_timestamp(),  # of several in one transaction, the first is the first in the queue, too

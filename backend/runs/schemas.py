@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
 from backend.auth.schemas import Id, Name, Request, Schema
 from backend.cursor import Page
+from backend.gates.schemas import GateRead, Gates, GatesVerdict
 from backend.runs.state import Status
 from contract.config import RunConfig
 from contract.sizing.memory import MemoryEstimate
@@ -65,6 +66,8 @@ class RunCreate(Request):
     those that the cluster ended in good order, do not count."""
     cloned_from_id: Id | None = None
     """The run whose configuration this one started from."""
+    gates: Gates = Field([], examples=[[{"assertion": "acceptance_length >= 2.8"}]])
+    """What it has to come to: judged when it has ended."""
 
 
 class RunClone(Request):
@@ -81,6 +84,7 @@ class RunClone(Request):
     priority: Priority = 0
     """In the queue; the other run's is not taken over."""
     max_attempts: int | None = Field(None, ge=1, le=20)
+    gates: Gates | None = None
 
 
 class RunUpdate(Request):
@@ -146,6 +150,8 @@ class _RunFields(Schema):
     """The sweep that it is part of."""
     sweep_point: dict[str, Any] | None
     """Its values of the sweep's keys."""
+    gates_verdict: GatesVerdict | None
+    """What came of its gates: pending until it has ended and was judged; null where there is nothing to judge."""
     num_active_alarms: int
     """What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do."""
     created_at: datetime
@@ -179,6 +185,8 @@ class RunRead(_RunFields):
     """The resolved configuration: defaults filled in."""
     config_sha256: str
     max_attempts: int
+    gates: list[GateRead]
+    """What it has to come to; GET /runs/{id}/gates says what it did."""
     cloned_from_id: UUID | None
     created_by: str | None
     """Name of the user."""

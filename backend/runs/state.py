@@ -68,6 +68,8 @@ def transition(session: Session, run: Run, to: Status, reason: str) -> None:
     if to in ENDED:
         run.ended_at = func.now()
         queue.forget(session, run.id)
+        if run.gates:
+            queue.add(session, "gates", run.id, run.current_attempt)
     append_log(session, run.id, run.current_attempt, _LEVELS.get(to, "info"), reason)
     _write_reason(session, run, reason)
 
@@ -100,5 +102,6 @@ def announce(session: Session, run: Run) -> None:
         "stage_progress_fraction": run.stage_progress_fraction,
         "name": run.name,
         "num_active_alarms": run.num_active_alarms,
+        "gates_verdict": run.gates_verdict,
     }
     publish(session, run.id, "run", body)

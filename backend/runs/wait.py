@@ -1,4 +1,4 @@
-"""Waiting for a run's end without holding a thread or a database connection."""
+"""Waiting for a run's end, and for the judgement of its gates, without holding a thread or a database connection."""
 
 import time
 from uuid import UUID
@@ -15,11 +15,11 @@ LOOK_AGAIN_S = 2.0
 
 
 async def wait_until_ended(request: Request, run_id: UUID, timeout_s: float) -> None:
-    """Returns when the run has ended, the time is over or the caller has gone. Raises ApiError (404)."""
+    """Returns when the run has ended and was judged, the time is over or the caller has gone. Raises ApiError (404)."""
     deadline = time.monotonic() + timeout_s
     hub = hub_of(request.app)
     async with hub.subscribe(frozenset({run_id}), frozenset({"run"})) as subscription:
-        while await _status(hub, run_id) not in ENDED:
+        while not await _is_over(hub, run_id):
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0 or await request.is_disconnected():
                 return
@@ -31,8 +31,9 @@ async def wait_until_ended(request: Request, run_id: UUID, timeout_s: float) -> 
                 return
 
 
-async def _status(hub: Hub, run_id: UUID) -> str:
-    status = await hub.query(lambda session: repository.get_status(session, run_id))
-    if status is None:
+async def _is_over(hub: Hub, run_id: UUID) -> bool:
+    found = await hub.query(lambda session: repository.get_outcome(session, run_id))
+    if found is None:
         raise not_found("run", run_id)
-    return status
+    status, gates_verdict = found
+    return status in ENDED and gates_verdict != "pending"

@@ -1,0 +1,1 @@
+"""Gates: what a run has to come to, and whether it did."""
