@@ -20,6 +20,7 @@ from backend.auth.users.routes import router as users_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
 from backend.figures.routes import router as figures_router
+from backend.forwarded import ForwardedAddress
 from backend.gates.routes import router as gates_router
 from backend.launcher.fallback import Fallback
 from backend.middleware import RequestContext
@@ -54,6 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     openapi.install(app)
     dashboard.mount(app, settings.frontend_dir)
     app.add_middleware(Gate)
+    app.add_middleware(ForwardedAddress, proxies=settings.trusted_proxies)
     app.add_middleware(RequestContext)
     return app
 

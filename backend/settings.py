@@ -118,6 +118,9 @@ class Settings(BaseModel):
     database_pool_size: PositiveInt = _variable("FOREDECK_DATABASE_POOL_SIZE", 10)
     """PostgreSQL connections that one process keeps at most."""
 
+    trusted_proxies: Networks = _variable("FOREDECK_TRUSTED_PROXIES", ())
+    """Networks, with commas, of the proxies before this service; only their X-Forwarded-For is believed."""
+
     embedded_ray_dir: Folder | None = _variable("FOREDECK_EMBEDDED_RAY_DIR", None)
     """Folder in which the supervisor of this machine's Ray is asked for it; set by `foredeck up`."""
     ray_address: HttpUrl | None = _variable("RAY_ADDRESS", None)
