@@ -13,7 +13,15 @@ from backend.openapi_examples import PROBLEM, REQUESTS, RESPONSES
 from backend.settings import Settings
 
 _WITH_LOCATION = frozenset(
-    {"clusters_check", "clusters_create", "projects_create", "runs_clone", "runs_create", "users_create"}
+    {
+        "clusters_check",
+        "clusters_create",
+        "projects_create",
+        "runs_clone",
+        "runs_create",
+        "sweeps_create",
+        "users_create",
+    }
 )
 _UNUSED = ("HTTPValidationError", "ValidationError")
 

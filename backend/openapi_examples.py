@@ -195,6 +195,34 @@ _SERIES = {
     "last_value": 0.71,
 }
 
+_SWEEP = {
+    "name": "draft lengths",
+    "example": "arithmetic-eagle3",
+    "axes": {"drafter.draft_length": [1, 3, 5]},
+    "labels": {"team": "post-training"},
+    "max_concurrent": 2,
+}
+_SWEEP_SUMMARY = {
+    "id": _ID,
+    "name": "draft lengths",
+    "labels": {"team": "post-training"},
+    "project": "default",
+    "cluster": "local",
+    "keys": ["drafter.draft_length"],
+    "max_concurrent": 2,
+    "num_runs": 3,
+    "num_runs_by_status": {"running": 2, "queued": 1},
+    "is_ended": False,
+    "created_by": "admin",
+    "created_at": _TIME,
+}
+_SWEEP_READ = {
+    **_SWEEP_SUMMARY,
+    "notes": "",
+    "config": _CONFIG.model_dump(mode="json"),
+    "runs": [{**_SUMMARY, "sweep_id": _ID, "sweep_point": {"drafter.draft_length": 3}}],
+}
+
 REQUESTS: dict[str, Any] = {
     "clusters_create": _CLUSTER,
     "clusters_update": {"max_concurrent_runs": 4},
@@ -207,6 +235,7 @@ REQUESTS: dict[str, Any] = {
     "runs_clone": {"name": "eagle3 k=5", "overrides": {"drafter": {"draft_length": 5}}},
     "runs_update": {"notes": "Longer drafts than last week."},
     "session_create": {"code": "Jx0cQ2..."},
+    "sweeps_create": _SWEEP,
     "telemetry_ingest": {"events": [_EVENT]},
     "tokens_create": _TOKEN,
     "users_create": _NEW_USER,
@@ -272,6 +301,10 @@ RESPONSES: dict[str, Any] = {
     "runs_wait": _RUN_READ,
     "session_create": _SESSION,
     "session_get": _SESSION,
+    "sweeps_create": _SWEEP_READ,
+    "sweeps_get": _SWEEP_READ,
+    "sweeps_list": {"items": [_SWEEP_SUMMARY], "next_cursor": None},
+    "sweeps_stop": {**_SWEEP_READ, "num_runs_by_status": {"stopped": 3}, "is_ended": True},
     "telemetry_get_alarms": {"num_active": 1, "items": [_ALARM]},
     "telemetry_get_logs": {"items": [_LOG_LINE], "last_id": 7},
     "telemetry_get_samples": {"steps": [5, 10], "step": 10, "items": [{**_SAMPLE, "id": 1, "attempt": 1, "step": 10}]},

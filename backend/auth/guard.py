@@ -19,6 +19,7 @@ from backend.db import Database
 from backend.deps import DatabaseDep
 from backend.errors import SAFE_METHODS, ApiError, not_found
 from backend.runs import repository as runs
+from backend.sweeps import repository as sweeps
 
 _bearer = HTTPBearer(auto_error=False, description="An API token, fdk_...")
 _cookie = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="A browser session")
@@ -149,6 +150,25 @@ RunReader = Annotated[Principal, Depends(require_run("read"))]
 RunWriter = Annotated[Principal, Depends(require_run("write"))]
 
 
+def require_sweep(scope: Scope) -> Callable[..., Principal]:
+    """A dependency of routes with `{sweep_id}`: lets callers in who may do such things in the sweep's project."""
+
+    def guard(
+        sweep_id: UUID, principal: Annotated[Principal, Depends(require(scope))], database: DatabaseDep
+    ) -> Principal:
+        with database.transaction() as session:
+            project_id = sweeps.get_project_id(session, sweep_id)
+        access.check(principal, project_id, scope, not_found("sweep", sweep_id))
+        return principal
+
+    guard.guarded_path_parameter = "sweep_id"  # type: ignore[attr-defined]
+    return guard
+
+
+SweepReader = Annotated[Principal, Depends(require_sweep("read"))]
+SweepWriter = Annotated[Principal, Depends(require_sweep("write"))]
+
+
 def require_project(scope: Scope) -> Callable[..., Principal]:
     """A dependency of routes with `{project}`: lets callers in who may do such things there."""
 
@@ -187,7 +207,7 @@ def guarded_path_parameters(dependant: Dependant) -> set[str]:
     return parameters.union(*(guarded_path_parameters(child) for child in dependant.dependencies))
 
 
-OWNED = frozenset({"run_id", "project"})
+OWNED = frozenset({"run_id", "sweep_id", "project"})
 """Path parameters that name what belongs to a project."""
 PUBLIC = frozenset(
     {

@@ -44,7 +44,7 @@ def base_of(
 ) -> tuple[dict[str, Any] | None, list[ProblemError]]:
     """The configuration that overrides are laid over, or what is wrong with it beyond what was refused before."""
     config, example = data.get("config"), data.get("example")
-    if _touches(refused, "/config", "/example"):
+    if touches(refused, "/config", "/example"):
         return None, []
     if config is None and example is None:
         return None, [ProblemError(pointer="/config", detail="is required, or an `example` in its place")]
@@ -62,7 +62,8 @@ def _example(name: str, folder: Path) -> tuple[dict[str, Any] | None, list[Probl
     return None, [ProblemError(pointer="/example", detail=detail, value=name)]
 
 
-def _touches(problems: list[ProblemError], *pointers: str) -> bool:
+def touches(problems: list[ProblemError], *pointers: str) -> bool:
+    """Whether something is wrong there or below."""
     return any(f"{problem.pointer}/".startswith(f"{pointer}/") for problem in problems for pointer in pointers)
 
 

@@ -1,0 +1,1 @@
+"""Sweeps: one configuration, launched with several values of some of its keys."""

@@ -1,0 +1,44 @@
+"""Sweeps as the API shows them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend.models import Sweep
+from backend.runs import repository as runs
+from backend.runs.state import ENDED
+from backend.runs.view import summaries
+from backend.sweeps import repository
+from backend.sweeps.schemas import SweepPage, SweepRead, SweepSummary
+
+
+def detail(session: Session, sweep: Sweep) -> SweepRead:
+    session.flush()
+    counts = repository.count_statuses(session, [sweep.id])[sweep.id]
+    members = repository.list_runs(session, sweep.id)
+    common = _common(session, sweep, counts)
+    return SweepRead(**common, notes=sweep.notes, config=sweep.config, runs=summaries(session, members))
+
+
+def page(session: Session, sweeps: Sequence[Sweep], next_cursor: str | None) -> SweepPage:
+    counts = repository.count_statuses(session, [sweep.id for sweep in sweeps])
+    items = [SweepSummary(**_common(session, sweep, counts[sweep.id])) for sweep in sweeps]
+    return SweepPage(items=items, next_cursor=next_cursor)
+
+
+def _common(session: Session, sweep: Sweep, counts: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "id": sweep.id,
+        "name": sweep.name,
+        "labels": sweep.labels,
+        "project": sweep.project.name,
+        "cluster": sweep.cluster.name,
+        "keys": sweep.keys,
+        "max_concurrent": sweep.max_concurrent,
+        "num_runs": sum(counts.values()),
+        "num_runs_by_status": dict(counts),
+        "is_ended": set(counts) <= ENDED,
+        "created_by": runs.get_user_name(session, sweep.created_by_id),
+        "created_at": sweep.created_at,
+    }
