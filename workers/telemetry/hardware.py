@@ -73,15 +73,14 @@ def over(readings: Sequence[NodeReading]) -> NodeReading:
 
 
 class NodeSampler:
-    """Reads this machine at an interval, in a thread of its own."""
+    """Reads this machine at an interval, in a thread that ends with the process."""
 
     def __init__(self, interval_s: float = INTERVAL_S, read: Callable[[], NodeReading] = read_node) -> None:
         self._interval_s, self._read = interval_s, read
         self._readings: list[NodeReading] = []
         self._lock = threading.Lock()
-        self._wake, self._fresh, self._is_ended = threading.Event(), threading.Event(), False
-        self._thread = threading.Thread(target=self._sample, name="hardware", daemon=True)
-        self._thread.start()
+        self._wake, self._fresh = threading.Event(), threading.Event()
+        threading.Thread(target=self._sample, name="hardware", daemon=True).start()
 
     def take(self) -> NodeReading | None:
         """Over all readings since the last call, or one made now; None where that fails or takes an interval."""
@@ -91,11 +90,6 @@ class NodeSampler:
             self._fresh.wait(self._interval_s)
             readings = self._pop()
         return over(readings) if readings else None
-
-    def close(self) -> None:
-        self._is_ended = True
-        self._wake.set()
-        self._thread.join()
 
     def _pop(self) -> list[NodeReading]:
         with self._lock:
@@ -107,8 +101,6 @@ class NodeSampler:
         while True:
             self._wake.wait(self._interval_s)
             self._wake.clear()
-            if self._is_ended:
-                return
             with suppress(OSError, psutil.Error):  # a reading that fails is left out
                 reading = self._read()
                 with self._lock:

@@ -39,7 +39,7 @@ class RankProcess:
 
 
 def make_rank(config_json: str, process: RankProcess, policy_folder: str, draft_folder: str | None) -> Any:
-    """This rank's MegatronPolicyTrainer. All ranks call it together, each in a process of its own.
+    """This rank's MegatronPolicyTrainer. All ranks call it together, each in a process of its own that has its threads.
 
     Raises LayoutError or CheckpointError, on every rank alike, where configuration, policy and machine do not go
     together; torch's DistBackendError or RuntimeError where other ranks do not come within the timeout.
@@ -47,7 +47,6 @@ def make_rank(config_json: str, process: RankProcess, policy_folder: str, draft_
     config = RunConfig.model_validate_json(config_json)
     assert isinstance(config.trainer, MegatronTrainer)
     check_packages(config.trainer)
-    torch.set_num_threads(config.trainer.num_threads)
     if torch.cuda.is_available():
         torch.cuda.set_device(process.local_gpu)
         # Megatron-core wants one connection, so that exchanges start in the order in which they are asked for.
