@@ -4,11481 +4,11552 @@
  */
 
 export interface paths {
-    "/api/v1/audit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Who changed what, newest first */
-        get: operations["audit_list"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+  "/api/v1/audit": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/clusters": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List clusters and ask each whether it answers */
-        get: operations["clusters_list"];
-        put?: never;
-        /** Register a cluster */
-        post: operations["clusters_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Who changed what, newest first */
+    get: operations["audit_list"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/clusters": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/clusters/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a cluster and ask it whether it answers */
-        get: operations["clusters_get"];
-        put?: never;
-        post?: never;
-        /** Remove a cluster */
-        delete: operations["clusters_delete"];
-        options?: never;
-        head?: never;
-        /** Correct a cluster */
-        patch: operations["clusters_update"];
-        trace?: never;
+    /** List clusters and ask each whether it answers */
+    get: operations["clusters_list"];
+    put?: never;
+    /** Register a cluster */
+    post: operations["clusters_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/clusters/{name}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/clusters/{name}/checks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Have a job look at the cluster's machines */
-        post: operations["clusters_check"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Get a cluster and ask it whether it answers */
+    get: operations["clusters_get"];
+    put?: never;
+    post?: never;
+    /** Remove a cluster */
+    delete: operations["clusters_delete"];
+    options?: never;
+    head?: never;
+    /** Correct a cluster */
+    patch: operations["clusters_update"];
+    trace?: never;
+  };
+  "/api/v1/clusters/{name}/checks": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/clusters/{name}/checks/{check_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What such a job has found */
-        get: operations["clusters_check_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Have a job look at the cluster's machines */
+    post: operations["clusters_check"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/clusters/{name}/checks/{check_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/figures": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Figures
-         * @description Every chart of the dashboard and the colours they share.
-         */
-        get: operations["figures_list_figures"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** What such a job has found */
+    get: operations["clusters_check_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/figures": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/figures/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Template
-         * @description A chart's Plotly template, without data.
-         */
-        get: operations["figures_get_template"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * List Figures
+     * @description Every chart of the dashboard and the colours they share.
+     */
+    get: operations["figures_list_figures"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/figures/{name}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/health": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The process answers */
-        get: operations["health"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Template
+     * @description A chart's Plotly template, without data.
+     */
+    get: operations["figures_get_template"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/health": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/ingest": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Ingest
-         * @description Store events of one run. Each is stored once, however often it is sent; the answer says up to where.
-         */
-        post: operations["telemetry_ingest"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** The process answers */
+    get: operations["health"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/ingest": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/login": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** How people log in here */
-        get: operations["login_methods"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /**
+     * Ingest
+     * @description Store events of one run. Each is stored once, however often it is sent; the answer says up to where.
+     */
+    post: operations["telemetry_ingest"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/login": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/login-links": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Make a one-time login link for yourself */
-        post: operations["login_links_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** How people log in here */
+    get: operations["login_methods"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/login-links": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/projects": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the projects in which you have a role */
-        get: operations["projects_list"];
-        put?: never;
-        /** Make a project */
-        post: operations["projects_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Make a one-time login link for yourself */
+    post: operations["login_links_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/projects/{project}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a project */
-        get: operations["projects_get"];
-        put?: never;
-        post?: never;
-        /** Remove an empty project */
-        delete: operations["projects_delete"];
-        options?: never;
-        head?: never;
-        /** Rename a project */
-        patch: operations["projects_update"];
-        trace?: never;
+    /** List the projects in which you have a role */
+    get: operations["projects_list"];
+    put?: never;
+    /** Make a project */
+    post: operations["projects_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects/{project}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/projects/{project}/members": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List who has a role in a project */
-        get: operations["members_list"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Get a project */
+    get: operations["projects_get"];
+    put?: never;
+    post?: never;
+    /** Remove an empty project */
+    delete: operations["projects_delete"];
+    options?: never;
+    head?: never;
+    /** Rename a project */
+    patch: operations["projects_update"];
+    trace?: never;
+  };
+  "/api/v1/projects/{project}/members": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/projects/{project}/members/{user}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Give a user a role in a project */
-        put: operations["members_set"];
-        post?: never;
-        /** Take a user's role in a project away */
-        delete: operations["members_remove"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** List who has a role in a project */
+    get: operations["members_list"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/projects/{project}/members/{user}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/ready": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** PostgreSQL is there with its tables, and Redis answers */
-        get: operations["ready"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Give a user a role in a project */
+    put: operations["members_set"];
+    post?: never;
+    /** Take a user's role in a project away */
+    delete: operations["members_remove"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/ready": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/run-config/examples": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Ready configurations */
-        get: operations["run_config_examples"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** PostgreSQL is there with its tables, and Redis answers */
+    get: operations["ready"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/run-config/examples": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/run-config/schema": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** JSON Schema of the run configuration */
-        get: operations["run_config_schema"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Ready configurations */
+    get: operations["run_config_examples"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/run-config/schema": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/run-config/validate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Check a configuration without launching it */
-        post: operations["run_config_validate"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** JSON Schema of the run configuration */
+    get: operations["run_config_schema"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/run-config/validate": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List runs, newest first */
-        get: operations["runs_list"];
-        put?: never;
-        /** Launch a run */
-        post: operations["runs_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Check a configuration without launching it */
+    post: operations["run_config_validate"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a run */
-        get: operations["runs_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /** Change a run's name, labels, notes or priority */
-        patch: operations["runs_update"];
-        trace?: never;
+    /** List runs, newest first */
+    get: operations["runs_list"];
+    put?: never;
+    /** Launch a run */
+    post: operations["runs_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/alarms": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Alarms
-         * @description What was wrong with a run and what is now, with what it means and what to do about it.
-         */
-        get: operations["telemetry_get_alarms"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Get a run */
+    get: operations["runs_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    /** Change a run's name, labels, notes or priority */
+    patch: operations["runs_update"];
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/alarms": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/clone": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Launch a run like another */
-        post: operations["runs_clone"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Alarms
+     * @description What was wrong with a run and what is now, with what it means and what to do about it.
+     */
+    get: operations["telemetry_get_alarms"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/clone": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/config.yaml": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** A run's configuration as a file */
-        get: operations["runs_get_config_yaml"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Launch a run like another */
+    post: operations["runs_clone"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/config.yaml": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/figures/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Figure
-         * @description A chart of a run as Plotly JSON.
-         */
-        get: operations["figures_get_figure"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** A run's configuration as a file */
+    get: operations["runs_get_config_yaml"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/figures/{name}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/figures/{name}.html": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Figure Html
-         * @description A chart of a run as a page that stands alone.
-         */
-        get: operations["figures_get_figure_html"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Figure
+     * @description A chart of a run as Plotly JSON.
+     */
+    get: operations["figures_get_figure"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/figures/{name}.html": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/gates": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** A run's gates and what came of them */
-        get: operations["gates_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Figure Html
+     * @description A chart of a run as a page that stands alone.
+     */
+    get: operations["figures_get_figure_html"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/gates": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/gates.md": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What came of a run's gates as a summary in Markdown */
-        get: operations["gates_get_markdown"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** A run's gates and what came of them */
+    get: operations["gates_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/gates.md": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/gates.xml": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What came of a run's gates as a JUnit report */
-        get: operations["gates_get_junit"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** What came of a run's gates as a summary in Markdown */
+    get: operations["gates_get_markdown"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/gates.xml": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/gates/evaluate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Judge a run by gates now
-         * @description By the given gates, or by those it was launched with. What comes of it is kept; of a run that has ended it
-         *     becomes the run's verdict.
-         */
-        post: operations["gates_evaluate"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** What came of a run's gates as a JUnit report */
+    get: operations["gates_get_junit"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/gates/evaluate": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/logs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Logs
-         * @description A page of the log in ascending order: the newest lines, or those next to the given line.
-         */
-        get: operations["telemetry_get_logs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /**
+     * Judge a run by gates now
+     * @description By the given gates, or by those it was launched with. What comes of it is kept; of a run that has ended it
+     *     becomes the run's verdict.
+     */
+    post: operations["gates_evaluate"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/logs": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/logs/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Stream Logs
-         * @description Follow the log from the line after `after`: events `log`, and `end` once the run has ended and all is sent.
-         */
-        get: operations["telemetry_stream_logs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Logs
+     * @description A page of the log in ascending order: the newest lines, or those next to the given line.
+     */
+    get: operations["telemetry_get_logs"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/logs/stream": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/samples": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Samples
-         * @description Stored rollouts of a step, with their verification rounds; of the last step that has some by default.
-         */
-        get: operations["telemetry_get_samples"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Stream Logs
+     * @description Follow the log from the line after `after`: events `log`, and `end` once the run has ended and all is sent.
+     */
+    get: operations["telemetry_stream_logs"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/samples": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/samples.parquet": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Samples Parquet
-         * @description All stored rollouts as a Parquet file, a row for each verification round; its columns say what they mean.
-         */
-        get: operations["telemetry_get_samples_parquet"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Samples
+     * @description Stored rollouts of a step, with their verification rounds; of the last step that has some by default.
+     */
+    get: operations["telemetry_get_samples"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/samples.parquet": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/series": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Series
-         * @description Every series of a run, with what it means.
-         */
-        get: operations["telemetry_list_series"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Samples Parquet
+     * @description All stored rollouts as a Parquet file, a row for each verification round; its columns say what they mean.
+     */
+    get: operations["telemetry_get_samples_parquet"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/series": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/series/data": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Series Data
-         * @description Series as bucketed columns. Where several attempts reached a step, the newest counts.
-         */
-        get: operations["telemetry_get_series_data"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * List Series
+     * @description Every series of a run, with what it means.
+     */
+    get: operations["telemetry_list_series"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/series/data": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Stop a run */
-        post: operations["runs_stop"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Get Series Data
+     * @description Series as bucketed columns. Where several attempts reached a step, the newest counts.
+     */
+    get: operations["telemetry_get_series_data"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/stop": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/runs/{run_id}/wait": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Wait until a run has ended */
-        get: operations["runs_wait"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Stop a run */
+    post: operations["runs_stop"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/wait": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Who is logged in */
-        get: operations["session_get"];
-        put?: never;
-        /** Log in with the code of a one-time link */
-        post: operations["session_create"];
-        /** Log out */
-        delete: operations["session_delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Wait until a run has ended */
+    get: operations["runs_wait"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/session": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Stream
-         * @description What advances, live: events `run`, `series`, `samples`, `alarm`, `log`.
-         *
-         *     `open` comes first, and `resync` when history is gone. With `after`, or the header
-         *     Last-Event-ID, what was missed since that id comes first.
-         */
-        get: operations["telemetry_stream"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Who is logged in */
+    get: operations["session_get"];
+    put?: never;
+    /** Log in with the code of a one-time link */
+    post: operations["session_create"];
+    /** Log out */
+    delete: operations["session_delete"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/stream": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/sweeps": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List sweeps, newest first */
-        get: operations["sweeps_list"];
-        put?: never;
-        /** Launch a sweep */
-        post: operations["sweeps_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Stream
+     * @description What advances, live: events `run`, `series`, `samples`, `alarm`, `log`.
+     *
+     *     `open` comes first, and `resync` when history is gone. With `after`, or the header
+     *     Last-Event-ID, what was missed since that id comes first.
+     */
+    get: operations["telemetry_stream"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/sweeps": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/sweeps/{sweep_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a sweep with its runs */
-        get: operations["sweeps_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** List sweeps, newest first */
+    get: operations["sweeps_list"];
+    put?: never;
+    /** Launch a sweep */
+    post: operations["sweeps_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/sweeps/{sweep_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/sweeps/{sweep_id}/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Stop every run of a sweep */
-        post: operations["sweeps_stop"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Get a sweep with its runs */
+    get: operations["sweeps_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/sweeps/{sweep_id}/stop": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tokens": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List your API tokens; all, if you administer everything */
-        get: operations["tokens_list"];
-        put?: never;
-        /** Make an API token of your own */
-        post: operations["tokens_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Stop every run of a sweep */
+    post: operations["sweeps_stop"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tokens": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tokens/{token_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Revoke an API token */
-        delete: operations["tokens_delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** List your API tokens; all, if you administer everything */
+    get: operations["tokens_list"];
+    put?: never;
+    /** Make an API token of your own */
+    post: operations["tokens_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tokens/{token_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/users": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List users */
-        get: operations["users_list"];
-        put?: never;
-        /** Add a user */
-        post: operations["users_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    post?: never;
+    /** Revoke an API token */
+    delete: operations["tokens_delete"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/users/{user}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a user */
-        get: operations["users_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /** Change a user, or shut one out */
-        patch: operations["users_update"];
-        trace?: never;
+    /** List users */
+    get: operations["users_list"];
+    put?: never;
+    /** Add a user */
+    post: operations["users_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users/{user}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/users/{user}/login-links": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Make a one-time login link for a user */
-        post: operations["users_login_link"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Get a user */
+    get: operations["users_get"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    /** Change a user, or shut one out */
+    patch: operations["users_update"];
+    trace?: never;
+  };
+  "/api/v1/users/{user}/login-links": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/users/{user}/sessions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Log a user out everywhere */
-        delete: operations["users_end_sessions"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Make a one-time login link for a user */
+    post: operations["users_login_link"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/users/{user}/sessions": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
+    get?: never;
+    put?: never;
+    post?: never;
+    /** Log a user out everywhere */
+    delete: operations["users_end_sessions"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-    schemas: {
-        /**
-         * Acknowledgement
-         * @description Everything of this emitter up to and including `seq` is durable and need not be sent again.
-         */
-        Acknowledgement: {
-            /** Attempt */
-            attempt: number;
-            /** Emitter */
-            emitter: string;
-            /** Seq */
-            seq: number;
-        };
-        /**
-         * AdamWOptimizer
-         * @description AdamW for all parameters.
-         */
-        AdamWOptimizer: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "adamw";
-            /**
-             * Learning Rate
-             * @description Constant learning rate.
-             * @default 0.00015
-             */
-            learning_rate: number;
-            /**
-             * Weight Decay
-             * @description Decoupled weight decay.
-             * @default 0
-             */
-            weight_decay: number;
-        };
-        /**
-         * AlarmRead
-         * @description Something that was wrong with the run, from when to when.
-         */
-        AlarmRead: {
-            /**
-             * Attempt
-             * @description The attempt that raised it.
-             */
-            attempt: number;
-            /** Ended At */
-            ended_at: string | null;
-            /**
-             * Ended Step
-             * @description The step it was cleared at, or that the new attempt went on from.
-             */
-            ended_step: number | null;
-            /**
-             * Ending
-             * @description cleared: the cause has gone. undone: a new attempt went on from a step before it. Null while it is active.
-             */
-            ending: ("cleared" | "undone") | null;
-            /** Is Active */
-            is_active: boolean;
-            /**
-             * Meaning
-             * @description What it says about the run.
-             */
-            meaning: string;
-            /**
-             * Message
-             * @description What was measured.
-             */
-            message: string;
-            /** Name */
-            name: string;
-            /**
-             * Step
-             * @description The step it was raised at.
-             */
-            step: number;
-            /**
-             * Time
-             * Format: date-time
-             */
-            time: string;
-            /** Title */
-            title: string;
-            /** What To Do */
-            what_to_do: string;
-        };
-        /**
-         * AlarmsRead
-         * @description A run's alarms.
-         */
-        AlarmsRead: {
-            /**
-             * Items
-             * @description The active ones first, then the newest.
-             */
-            items: components["schemas"]["AlarmRead"][];
-            /** Num Active */
-            num_active: number;
-        };
-        /**
-         * ArithmeticTask
-         * @description Sums with written-out working; the number after '#' is checked exactly: reward 1 or 0.
-         */
-        ArithmeticTask: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "arithmetic";
-            /**
-             * Max Term
-             * @description Largest number in a prompt; the smallest is 10.
-             * @default 99
-             */
-            max_term: number;
-            /**
-             * Num Terms
-             * @description Numbers to add in one prompt.
-             * @default 4
-             */
-            num_terms: number;
-        };
-        /**
-         * AttemptRead
-         * @description One try at a run: one Ray job.
-         */
-        AttemptRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string | null;
-            /**
-             * Last Checkpoint Step
-             * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
-             */
-            last_checkpoint_step: number | null;
-            /** Number */
-            number: number;
-            /**
-             * Outcome
-             * @description Null while it goes on.
-             */
-            outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
-            /**
-             * Resumed From Step
-             * @description Step of the checkpoint it went on from.
-             */
-            resumed_from_step: number | null;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * Submission Id
-             * @description Id of its Ray job.
-             */
-            submission_id: string;
-        };
-        /**
-         * AuditConfig
-         * @description Tests of every step's tokens against the trainer's own probabilities, and the limits of the alarms.
-         */
-        AuditConfig: {
-            /**
-             * False Alarm Rate
-             * @description Chance that a whole run of exact sampling raises distribution_drift; the limit of the e-value is 1 over it.
-             * @default 0.01
-             */
-            false_alarm_rate: number;
-            /**
-             * Max Acceptance Fall Fraction
-             * @description draft_decay is raised where acceptance at the first draft position, smoothed over some steps, is lower than its
-             *     best by more than this share of it.
-             * @default 0.15
-             */
-            max_acceptance_fall_fraction: number;
-            /**
-             * Max Evidence Tokens Per Step
-             * @description About so many response tokens a step come with what the draft said of them, which finds faults of the acceptance
-             *     rule soonest; 0 tests without.
-             * @default 4096
-             */
-            max_evidence_tokens_per_step: number;
-            /**
-             * Max Mismatch Growth Ratio
-             * @description So does one whose part above 1 is so many times that of the run's earlier steps: weights that missed a sync.
-             * @default 3
-             */
-            max_mismatch_growth_ratio: number;
-            /**
-             * Max Mismatch Ratio
-             * @description A token_mult_prob_error above this raises logprob_mismatch.
-             * @default 1.05
-             */
-            max_mismatch_ratio: number;
-            /**
-             * Max Tokens Per Step
-             * @description About so many response tokens are tested a step, in whole responses spread evenly over it. Twice as many find a
-             *     fault in half as many steps; each needs a row of the vocabulary's width.
-             * @default 16384
-             */
-            max_tokens_per_step: number;
-            /**
-             * Min Distance
-             * @description Smaller distances from the policy's distribution raise no distribution_drift however certain they are: engine and
-             *     trainer round differently, which in bfloat16 makes about 0.001.
-             * @default 0.005
-             */
-            min_distance: number;
-        };
-        /** AuditEntryRead */
-        AuditEntryRead: {
-            /**
-             * Action
-             * @description What was done, as in run.launch.
-             */
-            action: string;
-            /**
-             * Actor
-             * @description `user:grace`, `token:grace/ci`, `run:<id>`, or who failed to log in: `stranger`.
-             */
-            actor: string;
-            /**
-             * Address
-             * @description Where the request came from; null for the service itself.
-             */
-            address: string | null;
-            /** Detail */
-            detail: {
-                [key: string]: unknown;
-            };
-            /** Id */
-            id: number;
-            /**
-             * Project
-             * @description Name of the project that it happened in; null for what belongs to none, or to one that is gone.
-             */
-            project: string | null;
-            /**
-             * Request Id
-             * @description Also in the service's log.
-             */
-            request_id: string | null;
-            /**
-             * Target
-             * @description To what: an id or a name.
-             */
-            target: string;
-            /**
-             * Time
-             * Format: date-time
-             */
-            time: string;
-        };
-        /**
-         * AuditPage
-         * @description Entries of the audit log, newest first.
-         */
-        AuditPage: {
-            /** Items */
-            items: components["schemas"]["AuditEntryRead"][];
-            /**
-             * Next Cursor
-             * @description Pass it as `cursor` for the next page; null on the last one.
-             */
-            next_cursor: string | null;
-        };
-        /**
-         * BaselineFigure
-         * @description What a run was compared with.
-         */
-        BaselineFigure: {
-            /**
-             * Estimate
-             * @description The same figure of that run.
-             */
-            estimate: number | null;
-            /** First Step */
-            first_step: number | null;
-            /**
-             * Is Paired
-             * @description Whether the two runs were compared step by step.
-             */
-            is_paired: boolean;
-            /** Last Step */
-            last_step: number | null;
-            /** Num Values */
-            num_values: number;
-            /**
-             * Run Id
-             * Format: uuid
-             */
-            run_id: string;
-            /** Run Name */
-            run_name: string;
-        };
-        /**
-         * CheckpointConfig
-         * @description Where a new attempt goes on after a crash.
-         */
-        CheckpointConfig: {
-            /**
-             * Interval Steps
-             * @description Steps between checkpoints, besides one after the last step.
-             * @default 10
-             */
-            interval_steps: number;
-            /**
-             * Max Kept
-             * @description Older checkpoints are deleted.
-             * @default 2
-             */
-            max_kept: number;
-        };
-        /**
-         * CheckpointPolicy
-         * @description A Qwen3 checkpoint in Hugging Face layout: config.json, safetensors and tokenizer.json in one folder.
-         */
-        CheckpointPolicy: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "checkpoint";
-            /**
-             * Model
-             * @description Whose shape it has, for the estimate of memory before the run starts; the run ends at once where the folder holds
-             *     another shape. Without one nothing is estimated.
-             */
-            model?: ("Qwen3-0.6B" | "Qwen3-1.7B" | "Qwen3-4B" | "Qwen3-8B" | "Qwen3-14B" | "Qwen3-32B" | "Qwen3-30B-A3B" | "Qwen3-235B-A22B") | null;
-            /**
-             * Path
-             * @description Folder of the checkpoint, as the cluster's machines see it.
-             * @example /models/Qwen3-8B
-             */
-            path: string;
-        };
-        /**
-         * ClusterCheck
-         * @description What a check has found so far.
-         */
-        ClusterCheck: {
-            /**
-             * Findings
-             * @description Empty until the job has ended.
-             */
-            findings: components["schemas"]["Finding"][];
-            /** Id */
-            id: string;
-            /**
-             * Log
-             * @description The job's last lines, where it ended without findings: installing its packages may have failed.
-             */
-            log: string[];
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "pending" | "running" | "passed" | "failed";
-        };
-        /**
-         * ClusterCheckStarted
-         * @description A job that looks at the cluster's machines has been handed to it.
-         */
-        ClusterCheckStarted: {
-            /**
-             * Id
-             * @description Ask for its result with it.
-             * @example check-h200-3f2a9c
-             */
-            id: string;
-        };
-        /**
-         * ClusterCreate
-         * @description A Ray cluster to send runs to.
-         */
-        ClusterCreate: {
-            /**
-             * Address
-             * @description Address of its job server (the Ray dashboard).
-             * @example http://ray-head:8265
-             */
-            address: string;
-            /**
-             * Api Url
-             * @description Address of this service as its machines see it.
-             * @example https://foredeck.example.org
-             */
-            api_url: string;
-            /**
-             * Code
-             * @description How the workers package and what it needs come to its machines.
-             * @default {
-             *       "kind": "installed"
-             *     }
-             */
-            code: components["schemas"]["InstalledCode"] | components["schemas"]["RuntimeEnvCode"] | components["schemas"]["ContainerCode"];
-            /**
-             * Max Concurrent Runs
-             * @description Further runs wait.
-             * @default 1
-             */
-            max_concurrent_runs: number;
-            /**
-             * Max Concurrent Runs Per Project
-             * @description How many of them may be of one project; null for all.
-             */
-            max_concurrent_runs_per_project?: number | null;
-            /**
-             * Max Concurrent Runs Per User
-             * @description How many of them may be of one user; null for all. Further ones wait, and let those of others pass.
-             */
-            max_concurrent_runs_per_user?: number | null;
-            /**
-             * Name
-             * @example h100-east
-             */
-            name: string;
-            /**
-             * Python
-             * @description Python interpreter on its machines that has the workers package; `python` where the code brings its own.
-             * @default python
-             * @example /opt/foredeck/bin/python
-             */
-            python: string;
-            /**
-             * Reward Modules
-             * @description Python modules there that runs may take reward functions from; each allows what lies below it.
-             * @default []
-             * @example [
-             *       "our_rewards"
-             *     ]
-             */
-            reward_modules: string[];
-            /**
-             * Storage Dir
-             * @description Folder that all its machines share.
-             * @example /mnt/shared/foredeck
-             */
-            storage_dir: string;
-        };
-        /**
-         * ClusterRead
-         * @description A Ray cluster.
-         */
-        ClusterRead: {
-            /**
-             * Address
-             * @description Null for this machine's own Ray.
-             */
-            address: string | null;
-            /** Api Url */
-            api_url: string;
-            /**
-             * Code
-             * @description How the workers package and what it needs come to its machines.
-             */
-            code: components["schemas"]["InstalledCode"] | components["schemas"]["RuntimeEnvCode"] | components["schemas"]["ContainerCode"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Embedded
-             * @description It is this machine's own Ray, started when first needed.
-             */
-            is_embedded: boolean;
-            /** Max Concurrent Runs */
-            max_concurrent_runs: number;
-            /** Max Concurrent Runs Per Project */
-            max_concurrent_runs_per_project: number | null;
-            /** Max Concurrent Runs Per User */
-            max_concurrent_runs_per_user: number | null;
-            /** Name */
-            name: string;
-            /**
-             * Num Live Runs
-             * @description Runs that hold a place now.
-             */
-            num_live_runs: number;
-            /**
-             * Num Queued Runs
-             * @description Runs that wait for a place.
-             */
-            num_queued_runs: number;
-            /** Python */
-            python: string;
-            /** @description Asked for now; null in answers to later changes. */
-            reachability: components["schemas"]["Reachability"] | null;
-            /**
-             * Resources
-             * @description By Ray's name (CPU, GPU, memory in bytes, ...); null when unknown.
-             */
-            resources: {
-                [key: string]: components["schemas"]["Resource"];
-            } | null;
-            /**
-             * Reward Modules
-             * @description Python modules that runs may take reward functions from.
-             */
-            reward_modules: string[];
-            /** Storage Dir */
-            storage_dir: string;
-        };
-        /**
-         * ClusterUpdate
-         * @description What may change, also while runs go on: their next attempt and the next question about them follow it. What is
-         *     left out stays.
-         */
-        ClusterUpdate: {
-            /** Address */
-            address?: string | null;
-            /** Api Url */
-            api_url?: string | null;
-            /** Code */
-            code?: (components["schemas"]["InstalledCode"] | components["schemas"]["RuntimeEnvCode"] | components["schemas"]["ContainerCode"]) | null;
-            /** Max Concurrent Runs */
-            max_concurrent_runs?: number | null;
-            /** Max Concurrent Runs Per Project */
-            max_concurrent_runs_per_project?: number | null;
-            /**
-             * Max Concurrent Runs Per User
-             * @description As many as max_concurrent_runs lift the limit.
-             */
-            max_concurrent_runs_per_user?: number | null;
-            /** Python */
-            python?: string | null;
-            /** Reward Modules */
-            reward_modules?: string[] | null;
-            /**
-             * Storage Dir
-             * @description Runs go on from the checkpoints that they find there.
-             */
-            storage_dir?: string | null;
-        };
-        /**
-         * CodeReward
-         * @description 1 where the last Python code block of a response passes the tests of its row, else 0; it runs in a sandbox.
-         */
-        CodeReward: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "code";
-            /**
-             * Memory Mib
-             * @description Memory of the program; more is refused to it.
-             * @default 512
-             */
-            memory_mib: number;
-            /**
-             * Num Processes
-             * @description Processes that score side by side, on the driver's machine.
-             * @default 4
-             */
-            num_processes: number;
-            /**
-             * Partial Credit
-             * @description The share of tests that pass, in place of 1 for all and 0 for less.
-             * @default false
-             */
-            partial_credit: boolean;
-            /**
-             * Timeout S
-             * @description Time for one response; longer is a failure.
-             * @default 10
-             */
-            timeout_s: number;
-        };
-        /**
-         * ConfigExample
-         * @description A ready configuration.
-         */
-        ConfigExample: {
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Description */
-            description: string;
-            /** Name */
-            name: string;
-            /** Title */
-            title: string;
-        };
-        /** ConfigValidate */
-        ConfigValidate: {
-            /**
-             * @example {
-             *       "drafter": {
-             *         "draft_length": 3,
-             *         "kind": "eagle3"
-             *       },
-             *       "grpo": {
-             *         "num_steps": 40
-             *       },
-             *       "task": {
-             *         "kind": "arithmetic",
-             *         "num_terms": 4
-             *       }
-             *     }
-             */
-            config: components["schemas"]["RunConfig"];
-        };
-        /**
-         * ConfigValidated
-         * @description A valid configuration.
-         */
-        ConfigValidated: {
-            /**
-             * Config
-             * @description With all defaults filled in.
-             */
-            config: {
-                [key: string]: unknown;
-            };
-            /**
-             * Config Sha256
-             * @description Equal for equal configurations, whatever was left to defaults.
-             */
-            config_sha256: string;
-            /** @description Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape. */
-            memory: components["schemas"]["MemoryEstimate"] | null;
-        };
-        /**
-         * ContainerCode
-         * @description Every process of a run is in a container of this image; the machines need podman.
-         */
-        ContainerCode: {
-            /**
-             * Image
-             * @description With the workers package in the image's interpreter `python`, and the cluster's version of Ray.
-             * @example registry.example.org/foredeck:0.1.0
-             */
-            image: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "container";
-        };
-        /**
-         * DatasetTask
-         * @description Prompts of a dataset, and a reward that scores the responses against its answers.
-         */
-        DatasetTask: {
-            /**
-             * Chat Template
-             * @description policy: the template of the policy's tokenizer, up to where its answer begins. plain: the prompt as it is, for
-             *     base models; several messages follow each other with an empty line in between.
-             * @default policy
-             * @enum {string}
-             */
-            chat_template: "policy" | "plain";
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "dataset";
-            /**
-             * Max Prompt Tokens
-             * @description Longer prompts, the chat template's tokens among them, are left out and counted.
-             * @default 1024
-             */
-            max_prompt_tokens: number;
-            /**
-             * Overlong
-             * @description What becomes of responses that are too long.
-             * @default {
-             *       "kind": "zero"
-             *     }
-             */
-            overlong: components["schemas"]["ZeroOverlong"] | components["schemas"]["ScoredOverlong"] | components["schemas"]["PenalisedOverlong"];
-            /**
-             * Reward
-             * @description What a response is worth.
-             * @default {
-             *       "kind": "math",
-             *       "num_processes": 4,
-             *       "timeout_s": 10
-             *     }
-             */
-            reward: components["schemas"]["ExactReward"] | components["schemas"]["MathReward"] | components["schemas"]["CodeReward"] | components["schemas"]["PythonReward"];
-            /**
-             * System Prompt
-             * @description Stands before the prompt where the row has no system message of its own.
-             * @default
-             */
-            system_prompt: string;
-            /**
-             * Thinking
-             * @description The chat template's enable_thinking, or what the template does by itself.
-             * @default default
-             * @enum {string}
-             */
-            thinking: "default" | "enabled" | "disabled";
-            /**
-             * Train
-             * @description Prompts of the training. Equal rows count once; rows without prompt or answer are left out and counted.
-             */
-            train: components["schemas"]["JsonlSource"] | components["schemas"]["ParquetSource"] | components["schemas"]["HubSource"];
-            /**
-             * Validation
-             * @description Prompts of the validation. One that is in a source of its own is left out of training.
-             * @default {
-             *       "kind": "held_out",
-             *       "share_fraction": 0.05
-             *     }
-             */
-            validation: components["schemas"]["HeldOutShare"] | components["schemas"]["JsonlSource"] | components["schemas"]["ParquetSource"] | components["schemas"]["HubSource"];
-        };
-        /**
-         * DeviceMemory
-         * @description What each device of one kind holds.
-         */
-        DeviceMemory: {
-            /** Num Devices */
-            num_devices: number;
-            /** Parts */
-            parts: components["schemas"]["MemoryPart"][];
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "training" | "generation" | "training and generation";
-            /** Total Gib */
-            total_gib: number;
-        };
-        /**
-         * DraftModelDrafter
-         * @description A small language model of its own, in Hugging Face layout, with the policy's vocabulary.
-         */
-        DraftModelDrafter: {
-            /**
-             * Draft Length
-             * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
-             * @default 6
-             */
-            draft_length: number;
-            /**
-             * Draft Length Control
-             * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
-             *     sequences then decoded. fixed: always draft_length.
-             * @default measured
-             * @enum {string}
-             */
-            draft_length_control: "measured" | "fixed";
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "draft_model";
-            /**
-             * @description Draft training during the run.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.01,
-             *       "learning_rate_others": 0.001,
-             *       "num_updates_per_step": 1,
-             *       "unroll_length": 5
-             *     }
-             */
-            online: components["schemas"]["OnlineDraftTraining"];
-            /**
-             * Path
-             * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
-             */
-            path?: string | null;
-            /**
-             * @description Used when no path is given.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.02,
-             *       "learning_rate_others": 0.002,
-             *       "num_rollouts": 768,
-             *       "num_steps": 120,
-             *       "prompts": "task",
-             *       "unroll_length": 5
-             *     }
-             */
-            pretraining: components["schemas"]["DraftPretraining"];
-            /**
-             * @description Used when no path is given.
-             * @default {
-             *       "hidden_size": 128,
-             *       "intermediate_size": 384,
-             *       "num_attention_heads": 2,
-             *       "num_key_value_heads": 1,
-             *       "num_layers": 1
-             *     }
-             */
-            shape: components["schemas"]["DraftModelShape"];
-        };
-        /**
-         * DraftModelShape
-         * @description A small Qwen3-type model made from scratch with the policy's vocabulary.
-         */
-        DraftModelShape: {
-            /**
-             * Hidden Size
-             * @description Width of the residual stream.
-             * @default 128
-             */
-            hidden_size: number;
-            /**
-             * Intermediate Size
-             * @description Width inside the SwiGLU feed-forward block.
-             * @default 384
-             */
-            intermediate_size: number;
-            /**
-             * Num Attention Heads
-             * @description Query heads; hidden_size must divide by twice their number.
-             * @default 2
-             */
-            num_attention_heads: number;
-            /**
-             * Num Key Value Heads
-             * @description Key and value heads; num_attention_heads must divide by it.
-             * @default 1
-             */
-            num_key_value_heads: number;
-            /**
-             * Num Layers
-             * @description Transformer layers.
-             * @default 1
-             */
-            num_layers: number;
-        };
-        /**
-         * DraftPretraining
-         * @description Training of the draft on the starting policy's own rollouts before the first step; its result is cached.
-         */
-        DraftPretraining: {
-            /**
-             * Batch Size
-             * @description Responses per step.
-             * @default 16
-             */
-            batch_size: number;
-            /**
-             * Learning Rate Matrices
-             * @description Muon's learning rate for the draft's matrices.
-             * @default 0.02
-             */
-            learning_rate_matrices: number;
-            /**
-             * Learning Rate Others
-             * @description AdamW's learning rate for the rest of the draft.
-             * @default 0.002
-             */
-            learning_rate_others: number;
-            /**
-             * Num Rollouts
-             * @description Responses generated by the policy as training data.
-             * @default 768
-             */
-            num_rollouts: number;
-            /**
-             * Num Steps
-             * @description Optimiser steps.
-             * @default 120
-             */
-            num_steps: number;
-            /**
-             * Prompts
-             * @description task: the run's own prompts (in-domain). generic: sums of other sizes, as a draft that was trained elsewhere.
-             * @default task
-             * @enum {string}
-             */
-            prompts: "task" | "generic";
-            /**
-             * Unroll Length
-             * @description Draft steps unrolled on the draft's own features in training (training-time test).
-             * @default 5
-             */
-            unroll_length: number;
-        };
-        /**
-         * Eagle3Drafter
-         * @description EAGLE-3: one decoder layer on fused low, middle and high features of the policy proposes tokens.
-         */
-        Eagle3Drafter: {
-            /**
-             * Draft Length
-             * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
-             * @default 6
-             */
-            draft_length: number;
-            /**
-             * Draft Length Control
-             * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
-             *     sequences then decoded. fixed: always draft_length.
-             * @default measured
-             * @enum {string}
-             */
-            draft_length_control: "measured" | "fixed";
-            /**
-             * Draft Vocabulary Size
-             * @description Tokens that the draft can propose: the most frequent ones of its training data, which makes its last product
-             *     cheaper where the vocabulary is large. All of them where not given.
-             */
-            draft_vocabulary_size?: number | null;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "eagle3";
-            /**
-             * @description Draft training during the run.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.01,
-             *       "learning_rate_others": 0.001,
-             *       "num_updates_per_step": 1,
-             *       "unroll_length": 5
-             *     }
-             */
-            online: components["schemas"]["OnlineDraftTraining"];
-            /**
-             * Path
-             * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
-             */
-            path?: string | null;
-            /**
-             * @description Used when no path is given.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.02,
-             *       "learning_rate_others": 0.002,
-             *       "num_rollouts": 768,
-             *       "num_steps": 120,
-             *       "prompts": "task",
-             *       "unroll_length": 5
-             *     }
-             */
-            pretraining: components["schemas"]["DraftPretraining"];
-            /**
-             * @description Used when no path is given.
-             * @default {}
-             */
-            shape: components["schemas"]["Eagle3Shape"];
-        };
-        /**
-         * Eagle3Shape
-         * @description Sizes of the head's layer; what is left out is half of the policy's. A wider head drafts better and takes longer,
-         *     which pays where the policy has many layers.
-         */
-        Eagle3Shape: {
-            /**
-             * Hidden Size
-             * @description Width of the residual stream.
-             */
-            hidden_size?: number | null;
-            /**
-             * Intermediate Size
-             * @description Width inside the SwiGLU feed-forward block.
-             */
-            intermediate_size?: number | null;
-            /**
-             * Num Attention Heads
-             * @description Query heads, each as wide as the policy's.
-             */
-            num_attention_heads?: number | null;
-            /**
-             * Num Key Value Heads
-             * @description Key and value heads; num_attention_heads must divide by it.
-             */
-            num_key_value_heads?: number | null;
-        };
-        /**
-         * ExactReward
-         * @description 1 where the text after the last mark equals the answer, spaces around it aside, else 0.
-         */
-        ExactReward: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "exact";
-            /**
-             * Mark
-             * @description What stands before the answer in a response.
-             * @default ####
-             */
-            mark: string;
-        };
-        /**
-         * FigureJson
-         * @description A Plotly figure. In a template, traces name their series in `meta`; see the binding contract.
-         */
-        FigureJson: {
-            /** Data */
-            data: {
-                [key: string]: unknown;
-            }[];
-            /** Layout */
-            layout: {
-                [key: string]: unknown;
-            };
-        };
-        /**
-         * FigureRead
-         * @description One chart.
-         */
-        FigureRead: {
-            /**
-             * Description
-             * @description How to read it, in one or two sentences.
-             */
-            description: string;
-            /**
-             * Group
-             * @description Heading under which the dashboard shows it.
-             */
-            group: string;
-            /** Name */
-            name: string;
-            /**
-             * Series
-             * @description Names of all series that its traces need.
-             */
-            series: string[];
-            /**
-             * Title
-             * @description The quantity and its unit.
-             */
-            title: string;
-        };
-        /**
-         * FiguresRead
-         * @description Every chart in the order of the dashboard, and the colours they share.
-         */
-        FiguresRead: {
-            /** Figures */
-            figures: components["schemas"]["FigureRead"][];
-            /**
-             * Palette
-             * @description Colour (#rrggbb) by what it stands for: stages, quantities.
-             */
-            palette: {
-                [key: string]: string;
-            };
-            /**
-             * Run Colors
-             * @description Colours of runs in a comparison, in turn.
-             */
-            run_colors: string[];
-        };
-        /**
-         * Finding
-         * @description One thing that was looked at.
-         */
-        Finding: {
-            /**
-             * Detail
-             * @description What was found, and the mend where it is not as it should be.
-             */
-            detail: string;
-            /** Is Ok */
-            is_ok: boolean;
-            /**
-             * Name
-             * @description What: `storage_dir`, `api_url`, a package, ...
-             */
-            name: string;
-        };
-        /**
-         * Gate
-         * @description An assertion that a run has to keep.
-         */
-        Gate: {
-            /**
-             * Assertion
-             * @description `[aggregate(]metric[)] >= limit [over last N steps]`, or `no alarms`: see docs/concepts/gates.md.
-             * @example acceptance_length >= 2.8 over last 20 steps
-             */
-            assertion: string;
-            /**
-             * Baseline
-             * @description What `baseline` in the assertion is: `origin`, the run that this one was cloned from; `run:<id>`; or
-             *     `label:<key>:<value>[,<key>:<value>...]`, the newest green run with these labels that was launched before this one.
-             *     All within the run's project.
-             * @example label:branch:main
-             * @example origin
-             */
-            baseline?: string | null;
-            /**
-             * Confidence
-             * @description How sure the verdict has to be: that of the estimate's interval.
-             * @default 0.95
-             */
-            confidence: number;
-            /**
-             * Name
-             * @description Without one: the assertion.
-             */
-            name?: string | null;
-            /**
-             * On No Baseline
-             * @description What it comes to where there is no baseline (yet).
-             * @default pass
-             * @enum {string}
-             */
-            on_no_baseline: "pass" | "fail";
-            /**
-             * On Undecided
-             * @description What the gate comes to where the interval holds the limit: with `pass`, only evidence makes a build red; with
-             *     `estimate`, the estimate alone decides.
-             * @default pass
-             * @enum {string}
-             */
-            on_undecided: "pass" | "fail" | "estimate";
-        };
-        /**
-         * GateEvaluate
-         * @description Gates to judge a run by.
-         */
-        GateEvaluate: {
-            /**
-             * Gates
-             * @description Without any: those that the run was launched with.
-             */
-            gates?: components["schemas"]["Gate"][] | null;
-        };
-        /**
-         * GateEvaluationRead
-         * @description One judgement of a run.
-         */
-        GateEvaluationRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Evaluated By
-             * @description Who asked; null for the service itself.
-             */
-            evaluated_by: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Num Failed */
-            num_failed: number;
-            /** Num Gates */
-            num_gates: number;
-            /** Results */
-            results: components["schemas"]["GateResult"][];
-            /**
-             * Run Id
-             * Format: uuid
-             */
-            run_id: string;
-            /**
-             * Run Status
-             * @description Of the run at that time.
-             */
-            run_status: string;
-            /**
-             * Trigger
-             * @description end: because the run had ended; request: somebody asked.
-             * @enum {string}
-             */
-            trigger: "end" | "request";
-            /**
-             * Verdict
-             * @description passed where every gate is.
-             * @enum {string}
-             */
-            verdict: "passed" | "failed";
-        };
-        /** GateEvaluationSummary */
-        GateEvaluationSummary: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Trigger
-             * @enum {string}
-             */
-            trigger: "end" | "request";
-            /**
-             * Verdict
-             * @enum {string}
-             */
-            verdict: "passed" | "failed";
-        };
-        /**
-         * GateRead
-         * @description A gate as it was given.
-         */
-        GateRead: {
-            /** Assertion */
-            assertion: string;
-            /** Baseline */
-            baseline: string | null;
-            /** Confidence */
-            confidence: number;
-            /** Name */
-            name: string | null;
-            /**
-             * On No Baseline
-             * @enum {string}
-             */
-            on_no_baseline: "pass" | "fail";
-            /**
-             * On Undecided
-             * @enum {string}
-             */
-            on_undecided: "pass" | "fail" | "estimate";
-        };
-        /**
-         * GateResult
-         * @description What came of one gate, and the evidence.
-         */
-        GateResult: {
-            /** Aggregate */
-            aggregate?: string | null;
-            /** Assertion */
-            assertion: string;
-            baseline?: components["schemas"]["BaselineFigure"] | null;
-            /** Confidence */
-            confidence?: number | null;
-            /** Estimate */
-            estimate?: number | null;
-            /** First Step */
-            first_step?: number | null;
-            /** High */
-            high?: number | null;
-            /**
-             * Is Passed
-             * @description What it counts as, by on_undecided and on_no_baseline. A gate without data never passes.
-             */
-            is_passed: boolean;
-            /** Last Step */
-            last_step?: number | null;
-            /** Limit */
-            limit?: number | null;
-            /**
-             * Low
-             * @description The interval of the estimate, with the baseline's uncertainty in it: what is compared with the limit. Null for an
-             *     end about which nothing can be said.
-             */
-            low?: number | null;
-            /**
-             * Method
-             * @description How the interval was made.
-             */
-            method?: string | null;
-            /**
-             * Metric
-             * @description Name in the catalogue; null for a gate on alarms.
-             */
-            metric?: string | null;
-            /** Name */
-            name: string;
-            /**
-             * Num Effective
-             * @description How many independent values they are worth.
-             */
-            num_effective?: number | null;
-            /**
-             * Num Non Finite
-             * @default 0
-             */
-            num_non_finite: number;
-            /**
-             * Num Values
-             * @default 0
-             */
-            num_values: number;
-            /** Operator */
-            operator?: string | null;
-            /**
-             * Reason
-             * @description One sentence.
-             */
-            reason: string;
-            /** Unit */
-            unit?: string | null;
-            /**
-             * Verdict
-             * @description undecided: the interval holds the limit.
-             * @enum {string}
-             */
-            verdict: "passed" | "failed" | "undecided" | "no_data" | "no_baseline";
-        };
-        /**
-         * GrpoConfig
-         * @description The algorithm's settings.
-         */
-        GrpoConfig: {
-            /**
-             * Clip Ratio High
-             * @description The probability ratio is clipped above at 1 + this.
-             * @default 0.28
-             */
-            clip_ratio_high: number;
-            /**
-             * Clip Ratio Low
-             * @description The probability ratio is clipped below at 1 - this.
-             * @default 0.2
-             */
-            clip_ratio_low: number;
-            /**
-             * Kl Penalty
-             * @description Weight of the KL divergence (k3 estimate) from the starting policy; 0 keeps no reference policy.
-             * @default 0
-             */
-            kl_penalty: number;
-            /**
-             * Leave One Out
-             * @description Use the mean reward of the group's other responses as the baseline.
-             * @default false
-             */
-            leave_one_out: boolean;
-            /**
-             * Normalize Advantages
-             * @description Divide advantages by the standard deviation of their group's rewards.
-             * @default true
-             */
-            normalize_advantages: boolean;
-            /**
-             * Num Generations Per Prompt
-             * @description Responses sampled per prompt: the group whose mean reward is the baseline.
-             * @default 8
-             */
-            num_generations_per_prompt: number;
-            /**
-             * Num Prompts Per Step
-             * @description Prompts drawn for each step.
-             * @default 16
-             */
-            num_prompts_per_step: number;
-            /**
-             * Num Steps
-             * @description Steps of the whole run: each generates responses, rewards them and updates the policy.
-             * @default 40
-             */
-            num_steps: number;
-            /**
-             * Num Updates Per Step
-             * @description Policy updates on each step's responses, an equal share each; ratios are clipped from the second on.
-             * @default 1
-             */
-            num_updates_per_step: number;
-        };
-        /** Health */
-        Health: {
-            /**
-             * Status
-             * @default ok
-             * @constant
-             */
-            status: "ok";
-        };
-        /**
-         * HeldOutShare
-         * @description A share of the training source's prompts, chosen by a hash of their text and left out of training.
-         */
-        HeldOutShare: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "held_out";
-            /**
-             * Share Fraction
-             * @description Share of the prompts, at least one.
-             * @default 0.05
-             */
-            share_fraction: number;
-        };
-        /**
-         * HubSource
-         * @description A dataset of the Hugging Face hub by its name, or a folder in the hub's layout.
-         */
-        HubSource: {
-            /**
-             * Answer Field
-             * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
-             */
-            answer_field?: string | null;
-            /**
-             * Answer Mark
-             * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
-             * @default
-             */
-            answer_mark: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "hub";
-            /**
-             * Name
-             * @description The dataset's name, or the folder's path.
-             * @example BytedTsinghua-SIA/DAPO-Math-17k
-             */
-            name: string;
-            /**
-             * Prompt Field
-             * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
-             *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
-             */
-            prompt_field?: string | null;
-            /**
-             * Prompt Template
-             * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
-             * @default {prompt}
-             */
-            prompt_template: string;
-            /**
-             * Revision
-             * @description Commit, tag or branch of the dataset: give a commit, so that another attempt reads the same rows.
-             */
-            revision?: string | null;
-            /**
-             * Split
-             * @description The dataset's split.
-             * @default train
-             */
-            split: string;
-            /**
-             * Subset
-             * @description The dataset's configuration, where it has several.
-             */
-            subset?: string | null;
-        };
-        /**
-         * IngestResponse
-         * @description The answer to a batch, which also tells the worker whether it should go on.
-         */
-        IngestResponse: {
-            /** Acknowledged */
-            acknowledged: components["schemas"]["Acknowledgement"][];
-            /**
-             * Current Attempt
-             * @description A worker of an earlier attempt has been replaced and must exit.
-             */
-            current_attempt: number;
-            /**
-             * Is Stop Requested
-             * @description The run's owner wants it to stop: finish the stage, report `stopped` and exit.
-             */
-            is_stop_requested: boolean;
-        };
-        /**
-         * InstalledCode
-         * @description The interpreter `python` has everything already.
-         */
-        InstalledCode: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "installed";
-        };
-        /**
-         * JsonlSource
-         * @description A file with one JSON object a line.
-         */
-        JsonlSource: {
-            /**
-             * Answer Field
-             * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
-             */
-            answer_field?: string | null;
-            /**
-             * Answer Mark
-             * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
-             * @default
-             */
-            answer_mark: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "jsonl";
-            /**
-             * Path
-             * @description The file, as the cluster's machines see it.
-             * @example /data/train.jsonl
-             */
-            path: string;
-            /**
-             * Prompt Field
-             * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
-             *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
-             */
-            prompt_field?: string | null;
-            /**
-             * Prompt Template
-             * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
-             * @default {prompt}
-             */
-            prompt_template: string;
-        };
-        /**
-         * LogLineRead
-         * @description One line of a run's log.
-         */
-        LogLineRead: {
-            /** Attempt */
-            attempt: number;
-            /** Emitter */
-            emitter: string;
-            /** Id */
-            id: number;
-            /**
-             * Level
-             * @enum {string}
-             */
-            level: "debug" | "info" | "warning" | "error";
-            /** Message */
-            message: string;
-            /**
-             * Time
-             * Format: date-time
-             */
-            time: string;
-        };
-        /**
-         * LogPage
-         * @description Lines in ascending order.
-         */
-        LogPage: {
-            /** Items */
-            items: components["schemas"]["LogLineRead"][];
-            /**
-             * Last Id
-             * @description Id of the last line answered: where following goes on. Null when there is none.
-             */
-            last_id: number | null;
-        };
-        /** LoginLinkRead */
-        LoginLinkRead: {
-            /**
-             * Expires At
-             * Format: date-time
-             */
-            expires_at: string;
-            /**
-             * Url
-             * @description Opens the dashboard logged in; works once.
-             */
-            url: string;
-        };
-        /** LoginMethods */
-        LoginMethods: {
-            /** @description Null where login links are the only way in. */
-            oidc: components["schemas"]["OidcLoginRead"] | null;
-        };
-        /**
-         * MathReward
-         * @description 1 where the last \boxed{} or the text after the last `Answer:` is mathematically equal to the answer, else 0;
-         *     judged by math-verify.
-         */
-        MathReward: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "math";
-            /**
-             * Num Processes
-             * @description Processes that score side by side, on the driver's machine.
-             * @default 4
-             */
-            num_processes: number;
-            /**
-             * Timeout S
-             * @description Time for one response; longer is a failure.
-             * @default 10
-             */
-            timeout_s: number;
-        };
-        /**
-         * MegatronTrainer
-         * @description Megatron-core over many processes, one a GPU: tensor, pipeline, expert and data parallel.
-         */
-        MegatronTrainer: {
-            /**
-             * Distributed Optimizer
-             * @description Cut the optimiser's state over the data-parallel ranks.
-             * @default true
-             */
-            distributed_optimizer: boolean;
-            /**
-             * Expert Parallel Size
-             * @description Ranks of a stage, tensor and data parallel together, that a mixture's experts are shared out over; an expert is
-             *     never cut.
-             * @default 1
-             */
-            expert_parallel_size: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "megatron";
-            /**
-             * Max Grad Norm
-             * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
-             * @default 1
-             */
-            max_grad_norm: number;
-            /**
-             * Micro Batch Size
-             * @description Responses per forward and backward pass of one data-parallel rank. Where a step's responses do not divide by it
-             *     and the ranks, the last passes are smaller.
-             * @default 4
-             */
-            micro_batch_size: number;
-            /**
-             * Num Processes
-             * @description Ranks. What tensor and pipeline parallelism leave of them is data parallel.
-             * @default 1
-             */
-            num_processes: number;
-            /**
-             * Num Threads
-             * @description CPU threads of each of the trainer's processes.
-             * @default 1
-             */
-            num_threads: number;
-            /**
-             * Optimizer
-             * @description The policy's optimiser; Muon needs the package emerging_optimizers on the cluster.
-             * @default {
-             *       "kind": "adamw",
-             *       "learning_rate": 0.00015,
-             *       "weight_decay": 0
-             *     }
-             */
-            optimizer: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
-            /**
-             * Pack Sequences
-             * @description Responses one after another without padding in between.
-             * @default false
-             */
-            pack_sequences: boolean;
-            /**
-             * Pipeline Parallel Size
-             * @description Ranks that the layers are cut over, one after another; it divides their number.
-             * @default 1
-             */
-            pipeline_parallel_size: number;
-            /**
-             * Precision
-             * @description Precision of the forward passes; the optimiser's parameters stay in float32.
-             * @default bfloat16
-             * @enum {string}
-             */
-            precision: "bfloat16" | "float32";
-            /**
-             * Recompute
-             * @description Activations computed again in the backward pass: none, those of attention, or those of whole layers.
-             * @default none
-             * @enum {string}
-             */
-            recompute: "none" | "selective" | "full";
-            /**
-             * Sequence Parallel
-             * @description Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too, where there are several;
-             *     saves activations. A policy with experts needs it then.
-             * @default true
-             */
-            sequence_parallel: boolean;
-            /**
-             * Tensor Parallel Size
-             * @description Ranks that each layer's matrices are cut over; keep it within a node. It divides the policy's heads of either
-             *     kind.
-             * @default 1
-             */
-            tensor_parallel_size: number;
-        };
-        /** MemberRead */
-        MemberRead: {
-            /** Is Active */
-            is_active: boolean;
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "viewer" | "launcher" | "admin";
-            /**
-             * User
-             * @description Their name.
-             */
-            user: string;
-        };
-        /** MemberWrite */
-        MemberWrite: {
-            /**
-             * Role
-             * @description viewer: sees; launcher: also launches, changes and stops runs; admin: also gives roles and reads the
-             *     audit log.
-             * @example launcher
-             * @enum {string}
-             */
-            role: "viewer" | "launcher" | "admin";
-        };
-        /**
-         * MemoryEstimate
-         * @description Expected memory by kind of device.
-         */
-        MemoryEstimate: {
-            /** Capacity Gib */
-            capacity_gib: number | null;
-            /** Devices */
-            devices: components["schemas"]["DeviceMemory"][];
-            /**
-             * Unit
-             * @enum {string}
-             */
-            unit: "GPU" | "process";
-        };
-        /**
-         * MemoryPart
-         * @description One thing that takes memory.
-         */
-        MemoryPart: {
-            /** Gib */
-            gib: number;
-            /** Name */
-            name: string;
-        };
-        /**
-         * MtpDrafter
-         * @description Multi-token prediction: one module on the policy's last hidden state, with the policy's embedding and head.
-         */
-        MtpDrafter: {
-            /**
-             * Draft Length
-             * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
-             * @default 6
-             */
-            draft_length: number;
-            /**
-             * Draft Length Control
-             * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
-             *     sequences then decoded. fixed: always draft_length.
-             * @default measured
-             * @enum {string}
-             */
-            draft_length_control: "measured" | "fixed";
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "mtp";
-            /**
-             * @description Draft training during the run.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.01,
-             *       "learning_rate_others": 0.001,
-             *       "num_updates_per_step": 1,
-             *       "unroll_length": 5
-             *     }
-             */
-            online: components["schemas"]["OnlineDraftTraining"];
-            /**
-             * Path
-             * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
-             */
-            path?: string | null;
-            /**
-             * @description Used when no path is given.
-             * @default {
-             *       "batch_size": 16,
-             *       "learning_rate_matrices": 0.02,
-             *       "learning_rate_others": 0.002,
-             *       "num_rollouts": 768,
-             *       "num_steps": 120,
-             *       "prompts": "task",
-             *       "unroll_length": 5
-             *     }
-             */
-            pretraining: components["schemas"]["DraftPretraining"];
-            /**
-             * @description Used when no path is given.
-             * @default {}
-             */
-            shape: components["schemas"]["MtpShape"];
-        };
-        /**
-         * MtpShape
-         * @description Sizes of the module's layer; what is left out is half of the policy's. Its width is the policy's, whose embedding
-         *     and head it shares.
-         */
-        MtpShape: {
-            /**
-             * Intermediate Size
-             * @description Width inside the SwiGLU feed-forward block.
-             */
-            intermediate_size?: number | null;
-            /**
-             * Num Attention Heads
-             * @description Query heads, each as wide as the policy's.
-             */
-            num_attention_heads?: number | null;
-            /**
-             * Num Key Value Heads
-             * @description Key and value heads; num_attention_heads must divide by it.
-             */
-            num_key_value_heads?: number | null;
-        };
-        /**
-         * MuonOptimizer
-         * @description Muon for the matrices inside the layers, AdamW for embeddings, head and norms.
-         */
-        MuonOptimizer: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "muon";
-            /**
-             * Learning Rate Matrices
-             * @description Muon's learning rate.
-             * @default 0.002
-             */
-            learning_rate_matrices: number;
-            /**
-             * Learning Rate Others
-             * @description AdamW's learning rate.
-             * @default 0.0001
-             */
-            learning_rate_others: number;
-        };
-        /**
-         * NgramDrafter
-         * @description Prompt lookup: what followed the last occurrence of a sequence's newest tokens in its own prompt and response.
-         */
-        NgramDrafter: {
-            /**
-             * Draft Length
-             * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
-             * @default 6
-             */
-            draft_length: number;
-            /**
-             * Draft Length Control
-             * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
-             *     sequences then decoded. fixed: always draft_length.
-             * @default measured
-             * @enum {string}
-             */
-            draft_length_control: "measured" | "fixed";
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "ngram";
-            /**
-             * Max Match Tokens
-             * @description Longest match that is looked for first.
-             * @default 4
-             */
-            max_match_tokens: number;
-            /**
-             * Min Match Tokens
-             * @description Shortest match that is followed.
-             * @default 2
-             */
-            min_match_tokens: number;
-        };
-        /**
-         * NoDrafter
-         * @description Plain autoregressive generation, one token a forward pass.
-         */
-        NoDrafter: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "none";
-        };
-        /** OidcLoginRead */
-        OidcLoginRead: {
-            /**
-             * Name
-             * @description What the identity provider is called here.
-             */
-            name: string;
-            /**
-             * Path
-             * @description Where the browser goes to log in through it.
-             */
-            path: string;
-        };
-        /**
-         * OnlineDraftTraining
-         * @description Keeps the draft close to the policy as it moves, on each step's rollouts.
-         */
-        OnlineDraftTraining: {
-            /**
-             * Batch Size
-             * @description Responses per update, drawn from the step's, each once before any is drawn again.
-             * @default 16
-             */
-            batch_size: number;
-            /**
-             * Learning Rate Matrices
-             * @description Muon's learning rate for the draft's matrices.
-             * @default 0.01
-             */
-            learning_rate_matrices: number;
-            /**
-             * Learning Rate Others
-             * @description AdamW's learning rate for the rest of the draft.
-             * @default 0.001
-             */
-            learning_rate_others: number;
-            /**
-             * Num Updates Per Step
-             * @description Draft updates a step; 0 freezes the draft.
-             * @default 1
-             */
-            num_updates_per_step: number;
-            /**
-             * Unroll Length
-             * @description Draft steps unrolled on the draft's own features in training (training-time test).
-             * @default 5
-             */
-            unroll_length: number;
-        };
-        /**
-         * ParquetSource
-         * @description A Parquet file, or a folder of them in the order of their names.
-         */
-        ParquetSource: {
-            /**
-             * Answer Field
-             * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
-             */
-            answer_field?: string | null;
-            /**
-             * Answer Mark
-             * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
-             * @default
-             */
-            answer_mark: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "parquet";
-            /**
-             * Path
-             * @description The file or folder, as the cluster's machines see it.
-             * @example /data/train.parquet
-             */
-            path: string;
-            /**
-             * Prompt Field
-             * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
-             *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
-             */
-            prompt_field?: string | null;
-            /**
-             * Prompt Template
-             * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
-             * @default {prompt}
-             */
-            prompt_template: string;
-        };
-        /**
-         * PenalisedOverlong
-         * @description Every response is scored; in the last stretch before max_new_tokens a penalty grows from 0 to its whole
-         *     (DAPO's soft overlong punishment, arXiv:2503.14476, equation 13).
-         */
-        PenalisedOverlong: {
-            /**
-             * Buffer Tokens
-             * @description Length of that stretch.
-             * @default 4096
-             */
-            buffer_tokens: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "penalised";
-            /**
-             * Penalty
-             * @description Taken off the reward of a response that fills it.
-             * @default 1
-             */
-            penalty: number;
-        };
-        /**
-         * ProbeConfig
-         * @description Measures the speedup: as many of a step's prompts as fill every engine are also generated without speculation.
-         *
-         *     Both ways are generated several times in turns, which takes as long as a few steps' generation.
-         */
-        ProbeConfig: {
-            /**
-             * Interval Steps
-             * @description Steps between probes; 0 switches the probe off.
-             * @default 20
-             */
-            interval_steps: number;
-        };
-        /**
-         * Problem
-         * @description An error (RFC 9457).
-         */
-        Problem: {
-            /**
-             * Detail
-             * @description This occurrence in words.
-             */
-            detail: string;
-            /**
-             * Errors
-             * @description Every single thing that is wrong, all at once.
-             * @default []
-             */
-            errors: components["schemas"]["ProblemError"][];
-            /**
-             * Instance
-             * @description The path that was asked for.
-             */
-            instance: string;
-            /**
-             * Request Id
-             * @description Also in the X-Request-ID header and in the log.
-             */
-            request_id: string;
-            /**
-             * Status
-             * @description The HTTP status.
-             */
-            status: number;
-            /**
-             * Title
-             * @description The kind of problem in words.
-             */
-            title: string;
-            /**
-             * Type
-             * @description Identifies the kind of problem.
-             * @default about:blank
-             */
-            type: string;
-        };
-        /**
-         * ProblemError
-         * @description One thing that is wrong with a request.
-         */
-        ProblemError: {
-            /**
-             * Detail
-             * @description What is wrong, and the mend.
-             */
-            detail: string;
-            /**
-             * Parameter
-             * @description Name of the query parameter, path parameter or header, when it is not in the body.
-             * @default null
-             */
-            parameter: string | null;
-            /**
-             * Pointer
-             * @description JSON pointer into the request's body, as in /config/policy/hidden_size.
-             * @default null
-             */
-            pointer: string | null;
-            /**
-             * Value
-             * @description The value that was refused; long ones are cut, secrets are left out.
-             * @default null
-             */
-            value: unknown;
-        };
-        /**
-         * ProjectRead
-         * @description What runs belong to, and what people are given roles in.
-         */
-        ProjectRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Num Members
-             * @description People with a role in it, without those who administer everything.
-             */
-            num_members: number;
-            /** Num Runs */
-            num_runs: number;
-            /**
-             * Role
-             * @description Yours; who administers everything has the role admin in all of them.
-             * @enum {string}
-             */
-            role: "viewer" | "launcher" | "admin";
-        };
-        /** ProjectWrite */
-        ProjectWrite: {
-            /**
-             * Name
-             * @example post-training
-             */
-            name: string;
-        };
-        /**
-         * PythonReward
-         * @description A function of your own, called with prompt, response and answer by name; it gives a number.
-         */
-        PythonReward: {
-            /**
-             * Function
-             * @description Its place as module:function. The cluster's registration must allow the module.
-             * @example my_rewards.brevity:reward
-             */
-            function: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "python";
-            /**
-             * Num Processes
-             * @description Processes that score side by side, on the driver's machine.
-             * @default 4
-             */
-            num_processes: number;
-            /**
-             * Timeout S
-             * @description Time for one response; longer is a failure.
-             * @default 10
-             */
-            timeout_s: number;
-        };
-        /**
-         * Reachability
-         * @description Whether the job server answers.
-         */
-        Reachability: {
-            /**
-             * Detail
-             * @description In words.
-             */
-            detail: string;
-            /** Ray Version */
-            ray_version?: string | null;
-            /**
-             * State
-             * @description `not_started`: this machine's own Ray, which starts with the first run.
-             * @enum {string}
-             */
-            state: "reachable" | "unreachable" | "starting" | "not_started";
-        };
-        /** Readiness */
-        Readiness: {
-            /**
-             * Checks
-             * @description `ok` or what is wrong, for postgres, its schema and redis.
-             */
-            checks: {
-                [key: string]: string;
-            };
-            /**
-             * Status
-             * @description Degraded: everything works, but live updates come by polling.
-             * @enum {string}
-             */
-            status: "ready" | "degraded" | "unavailable";
-        };
-        /**
-         * Resource
-         * @description One kind of resource.
-         */
-        Resource: {
-            /** Total */
-            total: number;
-            /** Used */
-            used: number;
-        };
-        /**
-         * ResourcesConfig
-         * @description Machines and GPUs; checked against the cluster before the run is handed to it.
-         */
-        ResourcesConfig: {
-            /**
-             * Gpu Memory Gib
-             * @description Memory of each GPU. With it, a configuration whose estimate is larger is refused before anything is taken.
-             */
-            gpu_memory_gib?: number | null;
-            /**
-             * Gpus Per Node
-             * @description GPUs taken on each; 0 runs engines and trainer on processors.
-             * @default 0
-             */
-            gpus_per_node: number;
-            /**
-             * Num Generation Nodes
-             * @description Nodes of the engines where placement is separate; the trainer has the others.
-             * @default 0
-             */
-            num_generation_nodes: number;
-            /**
-             * Num Nodes
-             * @description Machines.
-             * @default 1
-             */
-            num_nodes: number;
-            /**
-             * Placement
-             * @description colocated: engines and trainer take turns on the same GPUs. separate: each has nodes of its own.
-             * @default colocated
-             * @enum {string}
-             */
-            placement: "colocated" | "separate";
-        };
-        /**
-         * Round
-         * @description One verification round of one sequence.
-         */
-        Round: {
-            /**
-             * Draft Logprobs
-             * @description Log-probability of each drafted token under the draft.
-             */
-            draft_logprobs: number[];
-            /**
-             * Drafted
-             * @description Token ids proposed by the drafter; empty when the round was not speculated.
-             */
-            drafted: number[];
-            /**
-             * Emitted
-             * @description The token after the accepted ones: a correction, or the bonus when all were accepted; null when the response
-             *     ended inside the accepted block.
-             */
-            emitted: number | null;
-            /**
-             * Num Accepted
-             * @description How many of them, from the front, were accepted.
-             */
-            num_accepted: number;
-            /**
-             * Policy Logprobs
-             * @description Log-probability of each drafted token under the policy.
-             */
-            policy_logprobs: number[];
-        };
-        /**
-         * RunClone
-         * @description A run like another one. What is left out is taken from the other one.
-         */
-        RunClone: {
-            /** Cluster */
-            cluster?: string | null;
-            /** Gates */
-            gates?: components["schemas"]["Gate"][] | null;
-            /** Labels */
-            labels?: {
-                [key: string]: string;
-            } | null;
-            /** Max Attempts */
-            max_attempts?: number | null;
-            /**
-             * Name
-             * @description Without one: the other run's name and `(clone)`.
-             */
-            name?: string | null;
-            /** Notes */
-            notes?: string | null;
-            /**
-             * Overrides
-             * @description JSON merge patch (RFC 7396) on the other run's configuration.
-             * @default {}
-             * @example {
-             *       "drafter": {
-             *         "draft_length": 5
-             *       }
-             *     }
-             */
-            overrides: {
-                [key: string]: unknown;
-            };
-            /**
-             * Priority
-             * @description In the queue; the other run's is not taken over.
-             * @default 0
-             */
-            priority: number;
-            /** Project */
-            project?: string | null;
-        };
-        /**
-         * RunConfig
-         * @description Everything that decides what a run computes. Where it runs, its name and its labels are not part of it.
-         */
-        RunConfig: {
-            /**
-             * @description Tests that samples follow the policy, and limits of the alarms.
-             * @default {
-             *       "false_alarm_rate": 0.01,
-             *       "max_acceptance_fall_fraction": 0.15,
-             *       "max_evidence_tokens_per_step": 4096,
-             *       "max_mismatch_growth_ratio": 3,
-             *       "max_mismatch_ratio": 1.05,
-             *       "max_tokens_per_step": 16384,
-             *       "min_distance": 0.005
-             *     }
-             */
-            audit: components["schemas"]["AuditConfig"];
-            /**
-             * @description Checkpoints for resuming.
-             * @default {
-             *       "interval_steps": 10,
-             *       "max_kept": 2
-             *     }
-             */
-            checkpoint: components["schemas"]["CheckpointConfig"];
-            /**
-             * Drafter
-             * @description What proposes tokens for the policy to verify.
-             * @default {
-             *       "draft_length": 6,
-             *       "draft_length_control": "measured",
-             *       "kind": "eagle3",
-             *       "online": {
-             *         "batch_size": 16,
-             *         "learning_rate_matrices": 0.01,
-             *         "learning_rate_others": 0.001,
-             *         "num_updates_per_step": 1,
-             *         "unroll_length": 5
-             *       },
-             *       "pretraining": {
-             *         "batch_size": 16,
-             *         "learning_rate_matrices": 0.02,
-             *         "learning_rate_others": 0.002,
-             *         "num_rollouts": 768,
-             *         "num_steps": 120,
-             *         "prompts": "task",
-             *         "unroll_length": 5
-             *       },
-             *       "shape": {}
-             *     }
-             */
-            drafter: components["schemas"]["NoDrafter"] | components["schemas"]["Eagle3Drafter"] | components["schemas"]["MtpDrafter"] | components["schemas"]["DraftModelDrafter"] | components["schemas"]["NgramDrafter"] | components["schemas"]["SuffixDrafter"];
-            /**
-             * @description The algorithm.
-             * @default {
-             *       "clip_ratio_high": 0.28,
-             *       "clip_ratio_low": 0.2,
-             *       "kl_penalty": 0,
-             *       "leave_one_out": false,
-             *       "normalize_advantages": true,
-             *       "num_generations_per_prompt": 8,
-             *       "num_prompts_per_step": 16,
-             *       "num_steps": 40,
-             *       "num_updates_per_step": 1
-             *     }
-             */
-            grpo: components["schemas"]["GrpoConfig"];
-            /**
-             * Job
-             * @description grpo: the whole run. draft_training: only train a draft on the starting policy's rollouts, report what share of
-             *     its proposals is accepted, and keep it for other runs.
-             * @default grpo
-             * @enum {string}
-             */
-            job: "grpo" | "draft_training";
-            /**
-             * Policy
-             * @description The model that learns; it is also the verifier of drafted tokens.
-             * @default {
-             *       "hidden_size": 256,
-             *       "intermediate_size": 768,
-             *       "kind": "scratch",
-             *       "num_attention_heads": 4,
-             *       "num_key_value_heads": 2,
-             *       "num_layers": 6,
-             *       "warm_up": {
-             *         "batch_size": 32,
-             *         "learning_rate_matrices": 0.02,
-             *         "learning_rate_others": 0.002,
-             *         "num_steps": 150
-             *       }
-             *     }
-             */
-            policy: components["schemas"]["ScratchPolicy"] | components["schemas"]["CheckpointPolicy"];
-            /**
-             * @description The speedup measurement.
-             * @default {
-             *       "interval_steps": 20
-             *     }
-             */
-            probe: components["schemas"]["ProbeConfig"];
-            /**
-             * @description Machines and GPUs.
-             * @default {
-             *       "gpus_per_node": 0,
-             *       "num_generation_nodes": 0,
-             *       "num_nodes": 1,
-             *       "placement": "colocated"
-             *     }
-             */
-            resources: components["schemas"]["ResourcesConfig"];
-            /**
-             * Rollout
-             * @description The engine that generates responses.
-             * @default {
-             *       "kind": "torch",
-             *       "max_batch_size": 32,
-             *       "max_new_tokens": 128,
-             *       "min_p": 0,
-             *       "num_engines": 1,
-             *       "precision": "bfloat16",
-             *       "temperature": 1,
-             *       "top_k": 0,
-             *       "top_p": 1
-             *     }
-             */
-            rollout: components["schemas"]["TorchRollout"] | components["schemas"]["VllmRollout"];
-            /**
-             * @description Stored rollouts.
-             * @default {
-             *       "interval_steps": 5,
-             *       "num_samples": 4
-             *     }
-             */
-            samples: components["schemas"]["SamplesConfig"];
-            /**
-             * Schema Version
-             * @description Version of this schema.
-             * @default 1
-             * @constant
-             */
-            schema_version: 1;
-            /**
-             * Seed
-             * @description Seeds prompts, sampling and initial weights.
-             * @default 42
-             */
-            seed: number;
-            /**
-             * Task
-             * @description Prompts and reward.
-             * @default {
-             *       "kind": "arithmetic",
-             *       "max_term": 99,
-             *       "num_terms": 4
-             *     }
-             */
-            task: components["schemas"]["ArithmeticTask"] | components["schemas"]["DatasetTask"];
-            /**
-             * Trainer
-             * @description The policy's training.
-             * @default {
-             *       "kind": "torch",
-             *       "max_grad_norm": 1,
-             *       "micro_batch_size": 32,
-             *       "num_threads": 1,
-             *       "optimizer": {
-             *         "kind": "muon",
-             *         "learning_rate_matrices": 0.002,
-             *         "learning_rate_others": 0.0001
-             *       },
-             *       "precision": "bfloat16"
-             *     }
-             */
-            trainer: components["schemas"]["TorchTrainer"] | components["schemas"]["MegatronTrainer"];
-            /**
-             * @description Held-out accuracy.
-             * @default {
-             *       "interval_steps": 10,
-             *       "num_prompts": 128,
-             *       "temperature": 1
-             *     }
-             */
-            validation: components["schemas"]["ValidationConfig"];
-            /**
-             * @description From trainer to engines.
-             * @default {
-             *       "bucket_mib": 256,
-             *       "verify_checksum": false
-             *     }
-             */
-            weight_sync: components["schemas"]["WeightSyncConfig"];
-        };
-        /**
-         * RunCreate
-         * @description A run to launch: with a configuration of its own, or that of an example.
-         */
-        RunCreate: {
-            /**
-             * Cloned From Id
-             * @description The run whose configuration this one started from.
-             */
-            cloned_from_id?: string | null;
-            /**
-             * Cluster
-             * @description Name of the cluster that carries it.
-             * @default local
-             */
-            cluster: string;
-            /**
-             * @description What the run computes; what is left out gets its default. Needed where no `example` is named.
-             * @example {
-             *       "drafter": {
-             *         "draft_length": 3,
-             *         "kind": "eagle3"
-             *       },
-             *       "grpo": {
-             *         "num_steps": 40
-             *       },
-             *       "task": {
-             *         "kind": "arithmetic",
-             *         "num_terms": 4
-             *       }
-             *     }
-             */
-            config?: components["schemas"]["RunConfig"] | null;
-            /**
-             * Example
-             * @description Name of a ready configuration, in place of `config`: GET /run-config/examples has them.
-             * @example arithmetic-eagle3
-             */
-            example?: string | null;
-            /**
-             * Gates
-             * @description What it has to come to: judged when it has ended.
-             * @default []
-             * @example [
-             *       {
-             *         "assertion": "acceptance_length >= 2.8"
-             *       }
-             *     ]
-             */
-            gates: components["schemas"]["Gate"][];
-            /**
-             * Labels
-             * @description For finding it again.
-             * @example {
-             *       "team": "post-training"
-             *     }
-             */
-            labels?: {
-                [key: string]: string;
-            };
-            /**
-             * Max Attempts
-             * @description The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
-             *     those that the cluster ended in good order, do not count.
-             * @default 3
-             */
-            max_attempts: number;
-            /**
-             * Name
-             * @description What people call it; need not be unique.
-             * @example eagle3 k=3
-             */
-            name: string;
-            /**
-             * Notes
-             * @description Free text.
-             * @default
-             */
-            notes: string;
-            /**
-             * Overrides
-             * @description JSON merge patch (RFC 7396) on `config` or on the example's configuration.
-             * @default {}
-             * @example {
-             *       "drafter": {
-             *         "draft_length": 5
-             *       }
-             *     }
-             */
-            overrides: {
-                [key: string]: unknown;
-            };
-            /**
-             * Priority
-             * @description In the queue of its cluster: each level is worth ten minutes of waiting. Above 50 is for those who administer its
-             *     project.
-             * @default 0
-             */
-            priority: number;
-            /**
-             * Project
-             * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
-             */
-            project?: string | null;
-        };
-        /**
-         * RunGates
-         * @description A run's gates and what came of them.
-         */
-        RunGates: {
-            /** @description The newest, or the one that was asked for. */
-            evaluation: components["schemas"]["GateEvaluationRead"] | null;
-            /**
-             * Evaluations
-             * @description The newest 20, newest first.
-             */
-            evaluations: components["schemas"]["GateEvaluationSummary"][];
-            /**
-             * Gates
-             * @description As it was launched with.
-             */
-            gates: components["schemas"]["GateRead"][];
-            /**
-             * Run Id
-             * Format: uuid
-             */
-            run_id: string;
-            /**
-             * Verdict
-             * @description pending until the run has ended and was judged; null where there is nothing to judge.
-             */
-            verdict: ("passed" | "failed" | "pending") | null;
-        };
-        /**
-         * RunPage
-         * @description Runs, newest first.
-         */
-        RunPage: {
-            /** Items */
-            items: components["schemas"]["RunSummary"][];
-            /**
-             * Next Cursor
-             * @description Pass it as `cursor` for the next page; null on the last one.
-             */
-            next_cursor: string | null;
-        };
-        /**
-         * RunRead
-         * @description A run.
-         */
-        RunRead: {
-            /** Attempts */
-            attempts: components["schemas"]["AttemptRead"][];
-            /** Cloned From Id */
-            cloned_from_id: string | null;
-            /**
-             * Cluster
-             * @description Name of its cluster.
-             */
-            cluster: string;
-            /**
-             * Config
-             * @description The resolved configuration: defaults filled in.
-             */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Config Sha256 */
-            config_sha256: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Created By
-             * @description Name of the user.
-             */
-            created_by: string | null;
-            /**
-             * Current Attempt
-             * @description 0 before the first dispatch.
-             */
-            current_attempt: number;
-            /** Ended At */
-            ended_at: string | null;
-            /**
-             * Eta S
-             * @description Expected time to the last step, from the latest step times; null when unknown or ended.
-             */
-            eta_s: number | null;
-            /**
-             * Gates
-             * @description What it has to come to; GET /runs/{id}/gates says what it did.
-             */
-            gates: components["schemas"]["GateRead"][];
-            /**
-             * Gates Verdict
-             * @description What came of its gates: pending until it has ended and was judged; null where there is nothing to judge.
-             */
-            gates_verdict: ("passed" | "failed" | "pending") | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Ended
-             * @description It has succeeded, failed or been stopped, and will not change any more.
-             */
-            is_ended: boolean;
-            /** Is Stop Requested */
-            is_stop_requested: boolean;
-            /**
-             * Job
-             * @description What it does: the whole training, or only that of a draft.
-             * @enum {string}
-             */
-            job: "grpo" | "draft_training";
-            /** Labels */
-            labels: {
-                [key: string]: string;
-            };
-            /**
-             * Last Checkpoint Path
-             * @description Its folder, as the cluster's machines see it; for draft training the trained draft.
-             */
-            last_checkpoint_path: string | null;
-            /** Last Checkpoint Step */
-            last_checkpoint_step: number | null;
-            /** Last Heartbeat At */
-            last_heartbeat_at: string | null;
-            /**
-             * Latest
-             * @description Latest value of every series; null where it was not a finite number.
-             */
-            latest: {
-                [key: string]: number | null;
-            };
-            /** Max Attempts */
-            max_attempts: number;
-            /** Name */
-            name: string;
-            /** Notes */
-            notes: string;
-            /**
-             * Num Active Alarms
-             * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
-             */
-            num_active_alarms: number;
-            /**
-             * Num Steps
-             * @description 0 where the job has no steps, as draft training.
-             */
-            num_steps: number;
-            /**
-             * Priority
-             * @description In the queue: each level is worth ten minutes of waiting.
-             */
-            priority: number;
-            /**
-             * Project
-             * @description Name of its project.
-             */
-            project: string;
-            /**
-             * Queue Position
-             * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
-             *     its user, project or sweep keeps back lets others pass.
-             */
-            queue_position: number | null;
-            /**
-             * Stage
-             * @description What the worker is doing.
-             */
-            stage: string | null;
-            /**
-             * Stage Progress Fraction
-             * @description How far a long stage has come.
-             */
-            stage_progress_fraction: number | null;
-            /** Started At */
-            started_at: string | null;
-            status: components["schemas"]["Status"];
-            /**
-             * Status Reason
-             * @description One sentence for people: why it is in this status.
-             */
-            status_reason: string;
-            /**
-             * Step
-             * @description The GRPO step in progress; 0 during set-up.
-             */
-            step: number;
-            /**
-             * Sweep Id
-             * @description The sweep that it is part of.
-             */
-            sweep_id: string | null;
-            /**
-             * Sweep Point
-             * @description Its values of the sweep's keys.
-             */
-            sweep_point: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            updated_at: string;
-        };
-        /**
-         * RunSummary
-         * @description A run in a list, with the latest value of four series; null where nothing was measured yet.
-         */
-        RunSummary: {
-            /**
-             * Acceptance Length
-             * @description Tokens emitted per verification round; for draft training what is expected of them on held-out responses.
-             */
-            acceptance_length: number | null;
-            /**
-             * Cluster
-             * @description Name of its cluster.
-             */
-            cluster: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Current Attempt
-             * @description 0 before the first dispatch.
-             */
-            current_attempt: number;
-            /** Ended At */
-            ended_at: string | null;
-            /**
-             * Gates Verdict
-             * @description What came of its gates: pending until it has ended and was judged; null where there is nothing to judge.
-             */
-            gates_verdict: ("passed" | "failed" | "pending") | null;
-            /**
-             * Generation Speedup
-             * @description Measured speedup of generation over plain decoding.
-             */
-            generation_speedup: number | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Ended
-             * @description It has succeeded, failed or been stopped, and will not change any more.
-             */
-            is_ended: boolean;
-            /** Is Stop Requested */
-            is_stop_requested: boolean;
-            /**
-             * Job
-             * @description What it does: the whole training, or only that of a draft.
-             * @enum {string}
-             */
-            job: "grpo" | "draft_training";
-            /** Labels */
-            labels: {
-                [key: string]: string;
-            };
-            /** Name */
-            name: string;
-            /**
-             * Num Active Alarms
-             * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
-             */
-            num_active_alarms: number;
-            /**
-             * Num Steps
-             * @description 0 where the job has no steps, as draft training.
-             */
-            num_steps: number;
-            /**
-             * Priority
-             * @description In the queue: each level is worth ten minutes of waiting.
-             */
-            priority: number;
-            /**
-             * Project
-             * @description Name of its project.
-             */
-            project: string;
-            /**
-             * Queue Position
-             * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
-             *     its user, project or sweep keeps back lets others pass.
-             */
-            queue_position: number | null;
-            /**
-             * Reward
-             * @description Mean reward of the latest step's responses.
-             */
-            reward: number | null;
-            /**
-             * Stage
-             * @description What the worker is doing.
-             */
-            stage: string | null;
-            /**
-             * Stage Progress Fraction
-             * @description How far a long stage has come.
-             */
-            stage_progress_fraction: number | null;
-            /** Started At */
-            started_at: string | null;
-            status: components["schemas"]["Status"];
-            /**
-             * Status Reason
-             * @description One sentence for people: why it is in this status.
-             */
-            status_reason: string;
-            /**
-             * Step
-             * @description The GRPO step in progress; 0 during set-up.
-             */
-            step: number;
-            /**
-             * Sweep Id
-             * @description The sweep that it is part of.
-             */
-            sweep_id: string | null;
-            /**
-             * Sweep Point
-             * @description Its values of the sweep's keys.
-             */
-            sweep_point: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            updated_at: string;
-            /**
-             * Validation Accuracy
-             * @description Mean reward on held-out prompts.
-             */
-            validation_accuracy: number | null;
-        };
-        /**
-         * RunUpdate
-         * @description What may change after the launch; what is left out stays.
-         */
-        RunUpdate: {
-            /** Labels */
-            labels?: {
-                [key: string]: string;
-            } | null;
-            /** Name */
-            name?: string | null;
-            /** Notes */
-            notes?: string | null;
-            /**
-             * Priority
-             * @description Only while the run waits in the queue.
-             */
-            priority?: number | null;
-        };
-        /**
-         * RuntimeEnvCode
-         * @description Ray fetches archives and installs pinned packages on each machine, beside what its own interpreter has.
-         */
-        RuntimeEnvCode: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "runtime_env";
-            /**
-             * Pip
-             * @description Packages with exact versions.
-             * @default []
-             * @example [
-             *       "torch==2.11.0",
-             *       "vllm==0.33.0"
-             *     ]
-             */
-            pip: string[];
-            /**
-             * Py Modules
-             * @description Further archives that can be imported.
-             * @default []
-             * @example [
-             *       "https://builds.example.org/our_rewards.whl"
-             *     ]
-             */
-            py_modules: string[];
-            /**
-             * Working Dir
-             * @description Archive that the job runs in: this repository, or what holds its packages.
-             * @example s3://builds/foredeck-0.1.0.zip
-             */
-            working_dir?: string | null;
-        };
-        /**
-         * SampleRead
-         * @description A stored rollout.
-         */
-        SampleRead: {
-            /**
-             * Advantage
-             * @description Its advantage in the update.
-             */
-            advantage: number;
-            /**
-             * Answer
-             * @description What the reward compared with, cut where it is long; null where a version before stored none.
-             */
-            answer?: string | null;
-            /** Attempt */
-            attempt: number;
-            /** Id */
-            id: number;
-            /**
-             * Is Truncated
-             * @description Cut at max_new_tokens.
-             */
-            is_truncated: boolean;
-            /**
-             * Prompt
-             * @description The prompt's text.
-             */
-            prompt: string;
-            /**
-             * Response
-             * @description The response's text.
-             */
-            response: string;
-            /**
-             * Reward
-             * @description Its reward.
-             */
-            reward: number;
-            /**
-             * Rounds
-             * @description The rounds that made the response, in order.
-             */
-            rounds: components["schemas"]["Round"][];
-            /** Step */
-            step: number;
-            /**
-             * Vocabulary
-             * @description Text of each token id in the rounds.
-             */
-            vocabulary: {
-                [key: string]: string;
-            };
-        };
-        /**
-         * SamplesConfig
-         * @description Rollouts stored with their verification rounds, for reading.
-         */
-        SamplesConfig: {
-            /**
-             * Interval Steps
-             * @description Steps between stored samples; 0 stores none.
-             * @default 5
-             */
-            interval_steps: number;
-            /**
-             * Num Samples
-             * @description Rollouts stored each time.
-             * @default 4
-             */
-            num_samples: number;
-        };
-        /**
-         * SamplesRead
-         * @description Rollouts of one step, and the steps that have some.
-         */
-        SamplesRead: {
-            /** Items */
-            items: components["schemas"]["SampleRead"][];
-            /**
-             * Step
-             * @description The step answered: the one asked for, or else the last; null when there are none.
-             */
-            step: number | null;
-            /** Steps */
-            steps: number[];
-        };
-        /**
-         * ScoredOverlong
-         * @description A response that is cut is scored as any other.
-         */
-        ScoredOverlong: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "scored";
-        };
-        /**
-         * ScratchPolicy
-         * @description A Qwen3-family transformer built from its shape and warmed up on the task's own worked solutions.
-         */
-        ScratchPolicy: {
-            /**
-             * Hidden Size
-             * @description Width of the residual stream.
-             * @default 256
-             */
-            hidden_size: number;
-            /**
-             * Intermediate Size
-             * @description Width inside the SwiGLU feed-forward block.
-             * @default 768
-             */
-            intermediate_size: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "scratch";
-            /**
-             * Num Attention Heads
-             * @description Query heads; hidden_size must divide by it.
-             * @default 4
-             */
-            num_attention_heads: number;
-            /**
-             * Num Key Value Heads
-             * @description Key and value heads (grouped-query attention); num_attention_heads must divide by it.
-             * @default 2
-             */
-            num_key_value_heads: number;
-            /**
-             * Num Layers
-             * @description Transformer layers.
-             * @default 6
-             */
-            num_layers: number;
-            /**
-             * @description The supervised warm-up.
-             * @default {
-             *       "batch_size": 32,
-             *       "learning_rate_matrices": 0.02,
-             *       "learning_rate_others": 0.002,
-             *       "num_steps": 150
-             *     }
-             */
-            warm_up: components["schemas"]["WarmUpConfig"];
-        };
-        /**
-         * SeriesColumns
-         * @description One series as columns of equal length, one entry per bucket, ascending in step.
-         */
-        SeriesColumns: {
-            /**
-             * Attempt
-             * @description Newest attempt in the bucket.
-             */
-            attempt: number[];
-            /** Max */
-            max: (number | null)[];
-            /** Min */
-            min: (number | null)[];
-            /** Name */
-            name: string;
-            /**
-             * Num Non Finite
-             * @description NaN and infinite values among those answered.
-             */
-            num_non_finite: number;
-            /**
-             * Step
-             * @description First step of the bucket; always a multiple of bucket_width.
-             */
-            step: number[];
-            /**
-             * Value
-             * @description Mean of the bucket's finite values; null when it has none.
-             */
-            value: (number | null)[];
-        };
-        /**
-         * SeriesData
-         * @description Series cut into buckets of equal width, which stay where they are as points are appended.
-         */
-        SeriesData: {
-            /**
-             * Bucket Width
-             * @description Steps per bucket: the smallest power of two that keeps every series within max_points buckets.
-             */
-            bucket_width: number;
-            /** Series */
-            series: components["schemas"]["SeriesColumns"][];
-        };
-        /**
-         * SeriesRead
-         * @description One metric of one run.
-         */
-        SeriesRead: {
-            /**
-             * Axis
-             * @description What its step counts.
-             * @enum {string}
-             */
-            axis: "step" | "warm_up_step" | "draft_pretraining_step";
-            /** Last Step */
-            last_step: number | null;
-            /**
-             * Last Value
-             * @description Value at the last step; null when it is not finite.
-             */
-            last_value: number | null;
-            /** Meaning */
-            meaning: string;
-            /**
-             * Name
-             * @description Its name in the catalogue of metrics.
-             */
-            name: string;
-            /**
-             * Num Non Finite
-             * @description Values received as NaN or infinite.
-             */
-            num_non_finite: number;
-            /**
-             * Num Points
-             * @description Values received, those of replaced attempts counted too.
-             */
-            num_points: number;
-            /** Unit */
-            unit: string;
-        };
-        /** SessionCreate */
-        SessionCreate: {
-            /**
-             * Code
-             * @description The code of a one-time login link: what follows #code= in it.
-             * @example Jx0c...
-             */
-            code: string;
-        };
-        /** SessionRead */
-        SessionRead: {
-            /**
-             * Csrf Token
-             * @description Send it as X-CSRF-Token with every change.
-             */
-            csrf_token: string;
-            user: components["schemas"]["UserRead"];
-        };
-        /**
-         * Status
-         * @description Where a run stands.
-         * @enum {string}
-         */
-        Status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
-        /**
-         * SuffixDrafter
-         * @description Suffix lookup: what most often followed the newest tokens in earlier responses to the same prompt, and in those
-         *     of its group that are being generated. Nothing is trained (DAS, arXiv:2511.13841).
-         */
-        SuffixDrafter: {
-            /**
-             * Draft Length
-             * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
-             * @default 6
-             */
-            draft_length: number;
-            /**
-             * Draft Length Control
-             * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
-             *     sequences then decoded. fixed: always draft_length.
-             * @default measured
-             * @enum {string}
-             */
-            draft_length_control: "measured" | "fixed";
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "suffix";
-            /**
-             * Max Match Tokens
-             * @description Longest match that is looked for.
-             * @default 12
-             */
-            max_match_tokens: number;
-            /**
-             * Max Stored Tokens
-             * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.4 KB each; the prompts not seen for
-             *     longest are forgotten first. Give it room for an epoch's responses, or none is left when its prompt comes again.
-             * @default 250000
-             */
-            max_stored_tokens: number;
-            /**
-             * Min Match Tokens
-             * @description Shortest match that is followed.
-             * @default 2
-             */
-            min_match_tokens: number;
-        };
-        /**
-         * SweepCreate
-         * @description Runs to launch together: a configuration, and the values of the keys in which they differ.
-         */
-        SweepCreate: {
-            /**
-             * Axes
-             * @description Values by key: a run for every combination of them. An object is merged in, null is the default.
-             * @example {
-             *       "drafter.draft_length": [
-             *         1,
-             *         3,
-             *         5
-             *       ]
-             *     }
-             */
-            axes?: {
-                [key: string]: unknown[];
-            } | null;
-            /**
-             * Base Run Id
-             * @description A run whose configuration the runs start from.
-             */
-            base_run_id?: string | null;
-            /**
-             * Cluster
-             * @description Name of the cluster that carries its runs.
-             * @default local
-             */
-            cluster: string;
-            /**
-             * @description What the runs have in common: a configuration, or in its place an `example` or a `base_run_id`.
-             * @example {
-             *       "drafter": {
-             *         "draft_length": 3,
-             *         "kind": "eagle3"
-             *       },
-             *       "grpo": {
-             *         "num_steps": 40
-             *       },
-             *       "task": {
-             *         "kind": "arithmetic",
-             *         "num_terms": 4
-             *       }
-             *     }
-             */
-            config?: components["schemas"]["RunConfig"] | null;
-            /**
-             * Example
-             * @description Name of a ready configuration: GET /run-config/examples has them.
-             */
-            example?: string | null;
-            /**
-             * Labels
-             * @description Of each run.
-             * @example {
-             *       "team": "post-training"
-             *     }
-             */
-            labels?: {
-                [key: string]: string;
-            };
-            /**
-             * Max Attempts
-             * @description Of each run.
-             * @default 3
-             */
-            max_attempts: number;
-            /**
-             * Max Concurrent
-             * @description How many of its runs may go on at once; null for as many as the cluster lets.
-             */
-            max_concurrent?: number | null;
-            /**
-             * Name
-             * @description What people call it; the runs' names begin with it.
-             * @example draft lengths
-             */
-            name: string;
-            /**
-             * Notes
-             * @default
-             */
-            notes: string;
-            /**
-             * Overrides
-             * @description JSON merge patch (RFC 7396) on what they have in common.
-             */
-            overrides?: {
-                [key: string]: unknown;
-            };
-            /**
-             * Points
-             * @description In place of `axes`: the values of each run by key.
-             */
-            points?: {
-                [key: string]: unknown;
-            }[] | null;
-            /**
-             * Priority
-             * @description Of each run in the queue.
-             * @default 0
-             */
-            priority: number;
-            /**
-             * Project
-             * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
-             */
-            project?: string | null;
-        };
-        /** SweepPage */
-        SweepPage: {
-            /** Items */
-            items: components["schemas"]["SweepSummary"][];
-            /**
-             * Next Cursor
-             * @description Pass it as `cursor` for the next page; null on the last one.
-             */
-            next_cursor: string | null;
-        };
-        /**
-         * SweepRead
-         * @description A sweep with its runs: each tells its point and the latest values of four series.
-         */
-        SweepRead: {
-            /**
-             * Cluster
-             * @description Name of its cluster.
-             */
-            cluster: string;
-            /**
-             * Config
-             * @description What its runs have in common, before their points are laid over it.
-             */
-            config: {
-                [key: string]: unknown;
-            };
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Created By
-             * @description Name of the user.
-             */
-            created_by: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Ended
-             * @description All its runs have ended.
-             */
-            is_ended: boolean;
-            /**
-             * Keys
-             * @description What its runs differ in.
-             */
-            keys: string[];
-            /** Labels */
-            labels: {
-                [key: string]: string;
-            };
-            /** Max Concurrent */
-            max_concurrent: number | null;
-            /** Name */
-            name: string;
-            /** Notes */
-            notes: string;
-            /** Num Runs */
-            num_runs: number;
-            /**
-             * Num Runs By Status
-             * @description Statuses that no run has are left out.
-             */
-            num_runs_by_status: {
-                [key: string]: number;
-            };
-            /**
-             * Project
-             * @description Name of its project.
-             */
-            project: string;
-            /**
-             * Runs
-             * @description In the order of their points.
-             */
-            runs: components["schemas"]["RunSummary"][];
-        };
-        /**
-         * SweepSummary
-         * @description A sweep in a list.
-         */
-        SweepSummary: {
-            /**
-             * Cluster
-             * @description Name of its cluster.
-             */
-            cluster: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Created By
-             * @description Name of the user.
-             */
-            created_by: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Ended
-             * @description All its runs have ended.
-             */
-            is_ended: boolean;
-            /**
-             * Keys
-             * @description What its runs differ in.
-             */
-            keys: string[];
-            /** Labels */
-            labels: {
-                [key: string]: string;
-            };
-            /** Max Concurrent */
-            max_concurrent: number | null;
-            /** Name */
-            name: string;
-            /** Num Runs */
-            num_runs: number;
-            /**
-             * Num Runs By Status
-             * @description Statuses that no run has are left out.
-             */
-            num_runs_by_status: {
-                [key: string]: number;
-            };
-            /**
-             * Project
-             * @description Name of its project.
-             */
-            project: string;
-        };
-        /**
-         * TokenCreate
-         * @description A token of your own. It can never do more than you may, whatever becomes of your roles.
-         */
-        TokenCreate: {
-            /**
-             * Expires At
-             * @description When it stops working; null for never.
-             */
-            expires_at?: string | null;
-            /**
-             * Name
-             * @example ci
-             */
-            name: string;
-            /**
-             * Project
-             * @description The one project that it is good for; null for all of yours.
-             */
-            project?: string | null;
-            /**
-             * Scopes
-             * @description write includes read, admin includes both.
-             * @example [
-             *       "read",
-             *       "write"
-             *     ]
-             */
-            scopes: ("read" | "write" | "admin")[];
-        };
-        /** TokenCreated */
-        TokenCreated: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Expires At */
-            expires_at: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Last Used At */
-            last_used_at: string | null;
-            /** Name */
-            name: string;
-            /**
-             * Prefix
-             * @description The visible part of the token.
-             */
-            prefix: string;
-            /**
-             * Project
-             * @description The one project that it is good for; null for all of its user's.
-             */
-            project: string | null;
-            /** Scopes */
-            scopes: string[];
-            /**
-             * Token
-             * @description The token itself, shown this once.
-             */
-            token: string;
-            /**
-             * User
-             * @description Whose it is.
-             */
-            user: string | null;
-        };
-        /** TokenRead */
-        TokenRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Expires At */
-            expires_at: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Last Used At */
-            last_used_at: string | null;
-            /** Name */
-            name: string;
-            /**
-             * Prefix
-             * @description The visible part of the token.
-             */
-            prefix: string;
-            /**
-             * Project
-             * @description The one project that it is good for; null for all of its user's.
-             */
-            project: string | null;
-            /** Scopes */
-            scopes: string[];
-            /**
-             * User
-             * @description Whose it is.
-             */
-            user: string | null;
-        };
-        /**
-         * TorchRollout
-         * @description Foredeck's own engine in PyTorch: static KV cache, speculative decoding with exact rejection sampling.
-         */
-        TorchRollout: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "torch";
-            /**
-             * Max Batch Size
-             * @description Sequences decoded together in one engine.
-             * @default 32
-             */
-            max_batch_size: number;
-            /**
-             * Max New Tokens
-             * @description Longest response; a longer one is cut and counted as truncated.
-             * @default 128
-             */
-            max_new_tokens: number;
-            /**
-             * Min P
-             * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
-             * @default 0
-             */
-            min_p: number;
-            /**
-             * Num Engines
-             * @description Engines side by side, each in a process of its own with a share of the prompts.
-             * @default 1
-             */
-            num_engines: number;
-            /**
-             * Precision
-             * @description Arithmetic of the engine's matrix products.
-             * @default bfloat16
-             * @enum {string}
-             */
-            precision: "bfloat16" | "float32";
-            /**
-             * Temperature
-             * @description Sampling temperature in training; 0 is greedy and is refused, for GRPO needs a spread of samples.
-             * @default 1
-             */
-            temperature: number;
-            /**
-             * Top K
-             * @description Samples come from this many most probable tokens; 0 keeps all.
-             * @default 0
-             */
-            top_k: number;
-            /**
-             * Top P
-             * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
-             * @default 1
-             */
-            top_p: number;
-        };
-        /**
-         * TorchTrainer
-         * @description Plain PyTorch on one device.
-         */
-        TorchTrainer: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "torch";
-            /**
-             * Max Grad Norm
-             * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
-             * @default 1
-             */
-            max_grad_norm: number;
-            /**
-             * Micro Batch Size
-             * @description Responses per forward and backward pass; changes memory and speed, not the result.
-             * @default 32
-             */
-            micro_batch_size: number;
-            /**
-             * Num Threads
-             * @description CPU threads of each of the trainer's processes.
-             * @default 1
-             */
-            num_threads: number;
-            /**
-             * Optimizer
-             * @description The policy's optimiser.
-             * @default {
-             *       "kind": "muon",
-             *       "learning_rate_matrices": 0.002,
-             *       "learning_rate_others": 0.0001
-             *     }
-             */
-            optimizer: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
-            /**
-             * Precision
-             * @description Precision of the forward passes; the optimiser's parameters stay in float32.
-             * @default bfloat16
-             * @enum {string}
-             */
-            precision: "bfloat16" | "float32";
-        };
-        /**
-         * UserCreate
-         * @description A person. Without a role in a project they see nothing, unless they administer everything.
-         */
-        UserCreate: {
-            /** Email */
-            email?: string | null;
-            /**
-             * Is Admin
-             * @description May do everything, in every project and with clusters and users.
-             * @default false
-             */
-            is_admin: boolean;
-            /**
-             * Name
-             * @description Stays as it is: the audit log holds it.
-             * @example grace
-             */
-            name: string;
-            /**
-             * Oidc Subject
-             * @description Who it is at the identity provider: `sub` of its ID tokens. Without one they log in by links.
-             */
-            oidc_subject?: string | null;
-        };
-        /** UserRead */
-        UserRead: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Email */
-            email: string | null;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Is Active
-             * @description Whoever is not is refused, whatever tokens they hold.
-             */
-            is_active: boolean;
-            /**
-             * Is Admin
-             * @description May do everything, in every project and with clusters and users.
-             */
-            is_admin: boolean;
-            /** Name */
-            name: string;
-            /**
-             * Oidc Subject
-             * @description Who it is at the identity provider; null for users who log in by links alone.
-             */
-            oidc_subject: string | null;
-        };
-        /**
-         * UserUpdate
-         * @description What is left out stays.
-         */
-        UserUpdate: {
-            /** Email */
-            email?: string | null;
-            /**
-             * Is Active
-             * @description Whoever is not is refused, whatever tokens they hold; their sessions and login links end for good.
-             */
-            is_active?: boolean | null;
-            /** Is Admin */
-            is_admin?: boolean | null;
-            /**
-             * Oidc Subject
-             * @description Links the user with that person at the identity provider.
-             */
-            oidc_subject?: string | null;
-        };
-        /**
-         * ValidationConfig
-         * @description Accuracy on held-out prompts that are the same at every validation.
-         */
-        ValidationConfig: {
-            /**
-             * Interval Steps
-             * @description Steps between validations, besides one before the first step and one after the last; 0 switches it off.
-             * @default 10
-             */
-            interval_steps: number;
-            /**
-             * Num Prompts
-             * @description Held-out prompts, one response each.
-             * @default 128
-             */
-            num_prompts: number;
-            /**
-             * Temperature
-             * @description Sampling temperature of validation; 0 is greedy.
-             * @default 1
-             */
-            temperature: number;
-        };
-        /**
-         * VllmRollout
-         * @description vLLM: for models that need more than one device or long contexts; runs on processors too, slowly.
-         */
-        VllmRollout: {
-            /**
-             * Enforce Eager
-             * @description Runs without CUDA graphs and compilation: a quicker start and slower rounds.
-             * @default false
-             */
-            enforce_eager: boolean;
-            /**
-             * Gpu Memory Fraction
-             * @description Share of each GPU's memory for the engine's weights and KV cache. Colocated, the trainer has the rest.
-             * @default 0.6
-             */
-            gpu_memory_fraction: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "vllm";
-            /**
-             * Kv Cache Gib
-             * @description KV cache of an engine that runs on processors; on a GPU gpu_memory_fraction decides.
-             * @default 1
-             */
-            kv_cache_gib: number;
-            /**
-             * Max Batch Size
-             * @description Sequences decoded together in one engine.
-             * @default 32
-             */
-            max_batch_size: number;
-            /**
-             * Max New Tokens
-             * @description Longest response; a longer one is cut and counted as truncated.
-             * @default 128
-             */
-            max_new_tokens: number;
-            /**
-             * Max Sequence Tokens
-             * @description Longest prompt and response together; what the policy's positions allow where not given. Memory for one such
-             *     sequence must be there.
-             */
-            max_sequence_tokens?: number | null;
-            /**
-             * Min P
-             * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
-             * @default 0
-             */
-            min_p: number;
-            /**
-             * Num Engines
-             * @description Engines side by side, each in a process of its own with a share of the prompts.
-             * @default 1
-             */
-            num_engines: number;
-            /**
-             * Precision
-             * @description Arithmetic of the engine's matrix products.
-             * @default bfloat16
-             * @enum {string}
-             */
-            precision: "bfloat16" | "float32";
-            /**
-             * Temperature
-             * @description Sampling temperature in training; 0 is greedy and is refused, for GRPO needs a spread of samples.
-             * @default 1
-             */
-            temperature: number;
-            /**
-             * Tensor Parallel Size
-             * @description GPUs that one engine's weights are cut over.
-             * @default 1
-             */
-            tensor_parallel_size: number;
-            /**
-             * Top K
-             * @description Samples come from this many most probable tokens; 0 keeps all.
-             * @default 0
-             */
-            top_k: number;
-            /**
-             * Top P
-             * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
-             * @default 1
-             */
-            top_p: number;
-        };
-        /**
-         * WarmUpConfig
-         * @description Supervised training on worked solutions before reinforcement learning starts; its result is cached.
-         */
-        WarmUpConfig: {
-            /**
-             * Batch Size
-             * @description Worked solutions per step.
-             * @default 32
-             */
-            batch_size: number;
-            /**
-             * Learning Rate Matrices
-             * @description Muon's learning rate, for the weight matrices inside the layers.
-             * @default 0.02
-             */
-            learning_rate_matrices: number;
-            /**
-             * Learning Rate Others
-             * @description AdamW's learning rate, for embeddings, head and norms.
-             * @default 0.002
-             */
-            learning_rate_others: number;
-            /**
-             * Num Steps
-             * @description Optimiser steps of supervised training.
-             * @default 150
-             */
-            num_steps: number;
-        };
-        /**
-         * WeightSyncConfig
-         * @description The policy's new weights on their way into the engines, in every step.
-         */
-        WeightSyncConfig: {
-            /**
-             * Bucket Mib
-             * @description Weights are gathered and sent in buckets of about this size; two of them are in memory at a time.
-             * @default 256
-             */
-            bucket_mib: number;
-            /**
-             * Verify Checksum
-             * @description Compare checksums of every tensor as the trainer has it and as each engine received it; a difference
-             *     ends the run.
-             * @default false
-             */
-            verify_checksum: boolean;
-        };
-        /**
-         * ZeroOverlong
-         * @description A response that is cut at max_new_tokens gets 0 and is not scored.
-         */
-        ZeroOverlong: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "zero";
-        };
+  schemas: {
+    /**
+     * Acknowledgement
+     * @description Everything of this emitter up to and including `seq` is durable and need not be sent again.
+     */
+    Acknowledgement: {
+      /** Attempt */
+      attempt: number;
+      /** Emitter */
+      emitter: string;
+      /** Seq */
+      seq: number;
     };
-    responses: never;
-    parameters: never;
-    requestBodies: never;
-    headers: never;
-    pathItems: never;
+    /**
+     * AdamWOptimizer
+     * @description AdamW for all parameters.
+     */
+    AdamWOptimizer: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "adamw";
+      /**
+       * Learning Rate
+       * @description Constant learning rate.
+       * @default 0.00015
+       */
+      learning_rate?: number;
+      /**
+       * Weight Decay
+       * @description Decoupled weight decay.
+       * @default 0
+       */
+      weight_decay?: number;
+    };
+    /**
+     * AlarmRead
+     * @description Something that was wrong with the run, from when to when.
+     */
+    AlarmRead: {
+      /**
+       * Attempt
+       * @description The attempt that raised it.
+       */
+      attempt: number;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Ended Step
+       * @description The step it was cleared at, or that the new attempt went on from.
+       */
+      ended_step: number | null;
+      /**
+       * Ending
+       * @description cleared: the cause has gone. undone: a new attempt went on from a step before it. Null while it is active.
+       */
+      ending: ("cleared" | "undone") | null;
+      /** Is Active */
+      is_active: boolean;
+      /**
+       * Meaning
+       * @description What it says about the run.
+       */
+      meaning: string;
+      /**
+       * Message
+       * @description What was measured.
+       */
+      message: string;
+      /** Name */
+      name: string;
+      /**
+       * Step
+       * @description The step it was raised at.
+       */
+      step: number;
+      /**
+       * Time
+       * Format: date-time
+       */
+      time: string;
+      /** Title */
+      title: string;
+      /** What To Do */
+      what_to_do: string;
+    };
+    /**
+     * AlarmsRead
+     * @description A run's alarms.
+     */
+    AlarmsRead: {
+      /**
+       * Items
+       * @description The active ones first, then the newest.
+       */
+      items: components["schemas"]["AlarmRead"][];
+      /** Num Active */
+      num_active: number;
+    };
+    /**
+     * ArithmeticTask
+     * @description Sums with written-out working; the number after '#' is checked exactly: reward 1 or 0.
+     */
+    ArithmeticTask: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "arithmetic";
+      /**
+       * Max Term
+       * @description Largest number in a prompt; the smallest is 10.
+       * @default 99
+       */
+      max_term?: number;
+      /**
+       * Num Terms
+       * @description Numbers to add in one prompt.
+       * @default 4
+       */
+      num_terms?: number;
+    };
+    /**
+     * AttemptRead
+     * @description One try at a run: one Ray job.
+     */
+    AttemptRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Ended At */
+      ended_at: string | null;
+      /** Error */
+      error: string | null;
+      /**
+       * Last Checkpoint Step
+       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
+       */
+      last_checkpoint_step: number | null;
+      /** Number */
+      number: number;
+      /**
+       * Outcome
+       * @description Null while it goes on.
+       */
+      outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
+      /**
+       * Resumed From Step
+       * @description Step of the checkpoint it went on from.
+       */
+      resumed_from_step: number | null;
+      /** Started At */
+      started_at: string | null;
+      /**
+       * Submission Id
+       * @description Id of its Ray job.
+       */
+      submission_id: string;
+    };
+    /**
+     * AuditConfig
+     * @description Tests of every step's tokens against the trainer's own probabilities, and the limits of the alarms.
+     */
+    AuditConfig: {
+      /**
+       * False Alarm Rate
+       * @description Chance that a whole run of exact sampling raises distribution_drift; the limit of the e-value is 1 over it.
+       * @default 0.01
+       */
+      false_alarm_rate?: number;
+      /**
+       * Max Acceptance Fall Fraction
+       * @description draft_decay is raised where acceptance at the first draft position, smoothed over some steps, is lower than its
+       *     best by more than this share of it.
+       * @default 0.15
+       */
+      max_acceptance_fall_fraction?: number;
+      /**
+       * Max Evidence Tokens Per Step
+       * @description About so many response tokens a step come with what the draft said of them, which finds faults of the acceptance
+       *     rule soonest; 0 tests without.
+       * @default 4096
+       */
+      max_evidence_tokens_per_step?: number;
+      /**
+       * Max Mismatch Growth Ratio
+       * @description So does one whose part above 1 is so many times that of the run's earlier steps: weights that missed a sync.
+       * @default 3
+       */
+      max_mismatch_growth_ratio?: number;
+      /**
+       * Max Mismatch Ratio
+       * @description A token_mult_prob_error above this raises logprob_mismatch.
+       * @default 1.05
+       */
+      max_mismatch_ratio?: number;
+      /**
+       * Max Tokens Per Step
+       * @description About so many response tokens are tested a step, in whole responses spread evenly over it. Twice as many find a
+       *     fault in half as many steps; each needs a row of the vocabulary's width.
+       * @default 16384
+       */
+      max_tokens_per_step?: number;
+      /**
+       * Min Distance
+       * @description Smaller distances from the policy's distribution raise no distribution_drift however certain they are: engine and
+       *     trainer round differently, which in bfloat16 makes about 0.001.
+       * @default 0.005
+       */
+      min_distance?: number;
+    };
+    /** AuditEntryRead */
+    AuditEntryRead: {
+      /**
+       * Action
+       * @description What was done, as in run.launch.
+       */
+      action: string;
+      /**
+       * Actor
+       * @description `user:grace`, `token:grace/ci`, `run:<id>`, or who failed to log in: `stranger`.
+       */
+      actor: string;
+      /**
+       * Address
+       * @description Where the request came from; null for the service itself.
+       */
+      address: string | null;
+      /** Detail */
+      detail: {
+        [key: string]: unknown;
+      };
+      /** Id */
+      id: number;
+      /**
+       * Project
+       * @description Name of the project that it happened in; null for what belongs to none, or to one that is gone.
+       */
+      project: string | null;
+      /**
+       * Request Id
+       * @description Also in the service's log.
+       */
+      request_id: string | null;
+      /**
+       * Target
+       * @description To what: an id or a name.
+       */
+      target: string;
+      /**
+       * Time
+       * Format: date-time
+       */
+      time: string;
+    };
+    /**
+     * AuditPage
+     * @description Entries of the audit log, newest first.
+     */
+    AuditPage: {
+      /** Items */
+      items: components["schemas"]["AuditEntryRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
+     * BaselineFigure
+     * @description What a run was compared with.
+     */
+    BaselineFigure: {
+      /**
+       * Estimate
+       * @description The same figure of that run.
+       */
+      estimate: number | null;
+      /** First Step */
+      first_step: number | null;
+      /**
+       * Is Paired
+       * @description Whether the two runs were compared step by step.
+       */
+      is_paired: boolean;
+      /** Last Step */
+      last_step: number | null;
+      /** Num Values */
+      num_values: number;
+      /**
+       * Run Id
+       * Format: uuid
+       */
+      run_id: string;
+      /** Run Name */
+      run_name: string;
+    };
+    /**
+     * CheckpointConfig
+     * @description Where a new attempt goes on after a crash.
+     */
+    CheckpointConfig: {
+      /**
+       * Interval Steps
+       * @description Steps between checkpoints, besides one after the last step.
+       * @default 10
+       */
+      interval_steps?: number;
+      /**
+       * Max Kept
+       * @description Older checkpoints are deleted.
+       * @default 2
+       */
+      max_kept?: number;
+    };
+    /**
+     * CheckpointPolicy
+     * @description A Qwen3 checkpoint in Hugging Face layout: config.json, safetensors and tokenizer.json in one folder.
+     */
+    CheckpointPolicy: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "checkpoint";
+      /**
+       * Model
+       * @description Whose shape it has, for the estimate of memory before the run starts; the run ends at once where the folder holds
+       *     another shape. Without one nothing is estimated.
+       */
+      model?:
+        | (
+            | "Qwen3-0.6B"
+            | "Qwen3-1.7B"
+            | "Qwen3-4B"
+            | "Qwen3-8B"
+            | "Qwen3-14B"
+            | "Qwen3-32B"
+            | "Qwen3-30B-A3B"
+            | "Qwen3-235B-A22B"
+          )
+        | null;
+      /**
+       * Path
+       * @description Folder of the checkpoint, as the cluster's machines see it.
+       * @example /models/Qwen3-8B
+       */
+      path: string;
+    };
+    /**
+     * ClusterCheck
+     * @description What a check has found so far.
+     */
+    ClusterCheck: {
+      /**
+       * Findings
+       * @description Empty until the job has ended.
+       */
+      findings: components["schemas"]["Finding"][];
+      /** Id */
+      id: string;
+      /**
+       * Log
+       * @description The job's last lines, where it ended without findings: installing its packages may have failed.
+       */
+      log: string[];
+      /**
+       * State
+       * @enum {string}
+       */
+      state: "pending" | "running" | "passed" | "failed";
+    };
+    /**
+     * ClusterCheckStarted
+     * @description A job that looks at the cluster's machines has been handed to it.
+     */
+    ClusterCheckStarted: {
+      /**
+       * Id
+       * @description Ask for its result with it.
+       * @example check-h200-3f2a9c
+       */
+      id: string;
+    };
+    /**
+     * ClusterCreate
+     * @description A Ray cluster to send runs to.
+     */
+    ClusterCreate: {
+      /**
+       * Address
+       * @description Address of its job server (the Ray dashboard).
+       * @example http://ray-head:8265
+       */
+      address: string;
+      /**
+       * Api Url
+       * @description Address of this service as its machines see it.
+       * @example https://foredeck.example.org
+       */
+      api_url: string;
+      /**
+       * Code
+       * @description How the workers package and what it needs come to its machines.
+       * @default {
+       *       "kind": "installed"
+       *     }
+       */
+      code?:
+        | components["schemas"]["InstalledCode"]
+        | components["schemas"]["RuntimeEnvCode"]
+        | components["schemas"]["ContainerCode"];
+      /**
+       * Max Concurrent Runs
+       * @description Further runs wait.
+       * @default 1
+       */
+      max_concurrent_runs?: number;
+      /**
+       * Max Concurrent Runs Per Project
+       * @description How many of them may be of one project; null for all.
+       */
+      max_concurrent_runs_per_project?: number | null;
+      /**
+       * Max Concurrent Runs Per User
+       * @description How many of them may be of one user; null for all. Further ones wait, and let those of others pass.
+       */
+      max_concurrent_runs_per_user?: number | null;
+      /**
+       * Name
+       * @example h100-east
+       */
+      name: string;
+      /**
+       * Python
+       * @description Python interpreter on its machines that has the workers package; `python` where the code brings its own.
+       * @default python
+       * @example /opt/foredeck/bin/python
+       */
+      python?: string;
+      /**
+       * Reward Modules
+       * @description Python modules there that runs may take reward functions from; each allows what lies below it.
+       * @default []
+       * @example [
+       *       "our_rewards"
+       *     ]
+       */
+      reward_modules?: string[];
+      /**
+       * Storage Dir
+       * @description Folder that all its machines share.
+       * @example /mnt/shared/foredeck
+       */
+      storage_dir: string;
+    };
+    /**
+     * ClusterRead
+     * @description A Ray cluster.
+     */
+    ClusterRead: {
+      /**
+       * Address
+       * @description Null for this machine's own Ray.
+       */
+      address: string | null;
+      /** Api Url */
+      api_url: string;
+      /**
+       * Code
+       * @description How the workers package and what it needs come to its machines.
+       */
+      code:
+        | components["schemas"]["InstalledCode"]
+        | components["schemas"]["RuntimeEnvCode"]
+        | components["schemas"]["ContainerCode"];
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Embedded
+       * @description It is this machine's own Ray, started when first needed.
+       */
+      is_embedded: boolean;
+      /** Max Concurrent Runs */
+      max_concurrent_runs: number;
+      /** Max Concurrent Runs Per Project */
+      max_concurrent_runs_per_project: number | null;
+      /** Max Concurrent Runs Per User */
+      max_concurrent_runs_per_user: number | null;
+      /** Name */
+      name: string;
+      /**
+       * Num Live Runs
+       * @description Runs that hold a place now.
+       */
+      num_live_runs: number;
+      /**
+       * Num Queued Runs
+       * @description Runs that wait for a place.
+       */
+      num_queued_runs: number;
+      /** Python */
+      python: string;
+      /** @description Asked for now; null in answers to later changes. */
+      reachability: components["schemas"]["Reachability"] | null;
+      /**
+       * Resources
+       * @description By Ray's name (CPU, GPU, memory in bytes, ...); null when unknown.
+       */
+      resources: {
+        [key: string]: components["schemas"]["Resource"];
+      } | null;
+      /**
+       * Reward Modules
+       * @description Python modules that runs may take reward functions from.
+       */
+      reward_modules: string[];
+      /** Storage Dir */
+      storage_dir: string;
+    };
+    /**
+     * ClusterUpdate
+     * @description What may change, also while runs go on: their next attempt and the next question about them follow it. What is
+     *     left out stays.
+     */
+    ClusterUpdate: {
+      /** Address */
+      address?: string | null;
+      /** Api Url */
+      api_url?: string | null;
+      /** Code */
+      code?:
+        | (
+            | components["schemas"]["InstalledCode"]
+            | components["schemas"]["RuntimeEnvCode"]
+            | components["schemas"]["ContainerCode"]
+          )
+        | null;
+      /** Max Concurrent Runs */
+      max_concurrent_runs?: number | null;
+      /** Max Concurrent Runs Per Project */
+      max_concurrent_runs_per_project?: number | null;
+      /**
+       * Max Concurrent Runs Per User
+       * @description As many as max_concurrent_runs lift the limit.
+       */
+      max_concurrent_runs_per_user?: number | null;
+      /** Python */
+      python?: string | null;
+      /** Reward Modules */
+      reward_modules?: string[] | null;
+      /**
+       * Storage Dir
+       * @description Runs go on from the checkpoints that they find there.
+       */
+      storage_dir?: string | null;
+    };
+    /**
+     * CodeReward
+     * @description 1 where the last Python code block of a response passes the tests of its row, else 0; it runs in a sandbox.
+     */
+    CodeReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "code";
+      /**
+       * Memory Mib
+       * @description Memory of the program; more is refused to it.
+       * @default 512
+       */
+      memory_mib?: number;
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Partial Credit
+       * @description The share of tests that pass, in place of 1 for all and 0 for less.
+       * @default false
+       */
+      partial_credit?: boolean;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
+    };
+    /**
+     * ConfigExample
+     * @description A ready configuration.
+     */
+    ConfigExample: {
+      /** Config */
+      config: {
+        [key: string]: unknown;
+      };
+      /** Description */
+      description: string;
+      /** Name */
+      name: string;
+      /** Title */
+      title: string;
+    };
+    /** ConfigValidate */
+    ConfigValidate: {
+      /**
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 3,
+       *         "kind": "eagle3"
+       *       },
+       *       "grpo": {
+       *         "num_steps": 40
+       *       },
+       *       "task": {
+       *         "kind": "arithmetic",
+       *         "num_terms": 4
+       *       }
+       *     }
+       */
+      config: components["schemas"]["RunConfig"];
+    };
+    /**
+     * ConfigValidated
+     * @description A valid configuration.
+     */
+    ConfigValidated: {
+      /**
+       * Config
+       * @description With all defaults filled in.
+       */
+      config: {
+        [key: string]: unknown;
+      };
+      /**
+       * Config Sha256
+       * @description Equal for equal configurations, whatever was left to defaults.
+       */
+      config_sha256: string;
+      /** @description Expected memory per GPU or process; null where policy.model does not name a checkpoint's shape. */
+      memory: components["schemas"]["MemoryEstimate"] | null;
+    };
+    /**
+     * ContainerCode
+     * @description Every process of a run is in a container of this image; the machines need podman.
+     */
+    ContainerCode: {
+      /**
+       * Image
+       * @description With the workers package in the image's interpreter `python`, and the cluster's version of Ray.
+       * @example registry.example.org/foredeck:0.1.0
+       */
+      image: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "container";
+    };
+    /**
+     * DatasetTask
+     * @description Prompts of a dataset, and a reward that scores the responses against its answers.
+     */
+    DatasetTask: {
+      /**
+       * Chat Template
+       * @description policy: the template of the policy's tokenizer, up to where its answer begins. plain: the prompt as it is, for
+       *     base models; several messages follow each other with an empty line in between.
+       * @default policy
+       * @enum {string}
+       */
+      chat_template?: "policy" | "plain";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "dataset";
+      /**
+       * Max Prompt Tokens
+       * @description Longer prompts, the chat template's tokens among them, are left out and counted.
+       * @default 1024
+       */
+      max_prompt_tokens?: number;
+      /**
+       * Overlong
+       * @description What becomes of responses that are too long.
+       * @default {
+       *       "kind": "zero"
+       *     }
+       */
+      overlong?:
+        | components["schemas"]["ZeroOverlong"]
+        | components["schemas"]["ScoredOverlong"]
+        | components["schemas"]["PenalisedOverlong"];
+      /**
+       * Reward
+       * @description What a response is worth.
+       * @default {
+       *       "kind": "math",
+       *       "num_processes": 4,
+       *       "timeout_s": 10
+       *     }
+       */
+      reward?:
+        | components["schemas"]["ExactReward"]
+        | components["schemas"]["MathReward"]
+        | components["schemas"]["CodeReward"]
+        | components["schemas"]["PythonReward"];
+      /**
+       * System Prompt
+       * @description Stands before the prompt where the row has no system message of its own.
+       * @default
+       */
+      system_prompt?: string;
+      /**
+       * Thinking
+       * @description The chat template's enable_thinking, or what the template does by itself.
+       * @default default
+       * @enum {string}
+       */
+      thinking?: "default" | "enabled" | "disabled";
+      /**
+       * Train
+       * @description Prompts of the training. Equal rows count once; rows without prompt or answer are left out and counted.
+       */
+      train:
+        | components["schemas"]["JsonlSource"]
+        | components["schemas"]["ParquetSource"]
+        | components["schemas"]["HubSource"];
+      /**
+       * Validation
+       * @description Prompts of the validation. One that is in a source of its own is left out of training.
+       * @default {
+       *       "kind": "held_out",
+       *       "share_fraction": 0.05
+       *     }
+       */
+      validation?:
+        | components["schemas"]["HeldOutShare"]
+        | components["schemas"]["JsonlSource"]
+        | components["schemas"]["ParquetSource"]
+        | components["schemas"]["HubSource"];
+    };
+    /**
+     * DeviceMemory
+     * @description What each device of one kind holds.
+     */
+    DeviceMemory: {
+      /** Num Devices */
+      num_devices: number;
+      /** Parts */
+      parts: components["schemas"]["MemoryPart"][];
+      /**
+       * Role
+       * @enum {string}
+       */
+      role: "training" | "generation" | "training and generation";
+      /** Total Gib */
+      total_gib: number;
+    };
+    /**
+     * DraftModelDrafter
+     * @description A small language model of its own, in Hugging Face layout, with the policy's vocabulary.
+     */
+    DraftModelDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "draft_model";
+      /**
+       * @description Draft training during the run.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.01,
+       *       "learning_rate_others": 0.001,
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 5
+       *     }
+       */
+      online?: components["schemas"]["OnlineDraftTraining"];
+      /**
+       * Path
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
+       */
+      path?: string | null;
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_rollouts": 768,
+       *       "num_steps": 120,
+       *       "prompts": "task",
+       *       "unroll_length": 5
+       *     }
+       */
+      pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "hidden_size": 128,
+       *       "intermediate_size": 384,
+       *       "num_attention_heads": 2,
+       *       "num_key_value_heads": 1,
+       *       "num_layers": 1
+       *     }
+       */
+      shape?: components["schemas"]["DraftModelShape"];
+    };
+    /**
+     * DraftModelShape
+     * @description A small Qwen3-type model made from scratch with the policy's vocabulary.
+     */
+    DraftModelShape: {
+      /**
+       * Hidden Size
+       * @description Width of the residual stream.
+       * @default 128
+       */
+      hidden_size?: number;
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       * @default 384
+       */
+      intermediate_size?: number;
+      /**
+       * Num Attention Heads
+       * @description Query heads; hidden_size must divide by twice their number.
+       * @default 2
+       */
+      num_attention_heads?: number;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       * @default 1
+       */
+      num_key_value_heads?: number;
+      /**
+       * Num Layers
+       * @description Transformer layers.
+       * @default 1
+       */
+      num_layers?: number;
+    };
+    /**
+     * DraftPretraining
+     * @description Training of the draft on the starting policy's own rollouts before the first step; its result is cached.
+     */
+    DraftPretraining: {
+      /**
+       * Batch Size
+       * @description Responses per step.
+       * @default 16
+       */
+      batch_size?: number;
+      /**
+       * Learning Rate Matrices
+       * @description Muon's learning rate for the draft's matrices.
+       * @default 0.02
+       */
+      learning_rate_matrices?: number;
+      /**
+       * Learning Rate Others
+       * @description AdamW's learning rate for the rest of the draft.
+       * @default 0.002
+       */
+      learning_rate_others?: number;
+      /**
+       * Num Rollouts
+       * @description Responses generated by the policy as training data.
+       * @default 768
+       */
+      num_rollouts?: number;
+      /**
+       * Num Steps
+       * @description Optimiser steps.
+       * @default 120
+       */
+      num_steps?: number;
+      /**
+       * Prompts
+       * @description task: the run's own prompts (in-domain). generic: sums of other sizes, as a draft that was trained elsewhere.
+       * @default task
+       * @enum {string}
+       */
+      prompts?: "task" | "generic";
+      /**
+       * Unroll Length
+       * @description Draft steps unrolled on the draft's own features in training (training-time test).
+       * @default 5
+       */
+      unroll_length?: number;
+    };
+    /**
+     * Eagle3Drafter
+     * @description EAGLE-3: one decoder layer on fused low, middle and high features of the policy proposes tokens.
+     */
+    Eagle3Drafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * Draft Vocabulary Size
+       * @description Tokens that the draft can propose: the most frequent ones of its training data, which makes its last product
+       *     cheaper where the vocabulary is large. All of them where not given.
+       */
+      draft_vocabulary_size?: number | null;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "eagle3";
+      /**
+       * @description Draft training during the run.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.01,
+       *       "learning_rate_others": 0.001,
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 5
+       *     }
+       */
+      online?: components["schemas"]["OnlineDraftTraining"];
+      /**
+       * Path
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
+       */
+      path?: string | null;
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_rollouts": 768,
+       *       "num_steps": 120,
+       *       "prompts": "task",
+       *       "unroll_length": 5
+       *     }
+       */
+      pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {}
+       */
+      shape?: components["schemas"]["Eagle3Shape"];
+    };
+    /**
+     * Eagle3Shape
+     * @description Sizes of the head's layer; what is left out is half of the policy's. A wider head drafts better and takes longer,
+     *     which pays where the policy has many layers.
+     */
+    Eagle3Shape: {
+      /**
+       * Hidden Size
+       * @description Width of the residual stream.
+       */
+      hidden_size?: number | null;
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       */
+      intermediate_size?: number | null;
+      /**
+       * Num Attention Heads
+       * @description Query heads, each as wide as the policy's.
+       */
+      num_attention_heads?: number | null;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       */
+      num_key_value_heads?: number | null;
+    };
+    /**
+     * ExactReward
+     * @description 1 where the text after the last mark equals the answer, spaces around it aside, else 0.
+     */
+    ExactReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "exact";
+      /**
+       * Mark
+       * @description What stands before the answer in a response.
+       * @default ####
+       */
+      mark?: string;
+    };
+    /**
+     * FigureJson
+     * @description A Plotly figure. In a template, traces name their series in `meta`; see the binding contract.
+     */
+    FigureJson: {
+      /** Data */
+      data: {
+        [key: string]: unknown;
+      }[];
+      /** Layout */
+      layout: {
+        [key: string]: unknown;
+      };
+    };
+    /**
+     * FigureRead
+     * @description One chart.
+     */
+    FigureRead: {
+      /**
+       * Description
+       * @description How to read it, in one or two sentences.
+       */
+      description: string;
+      /**
+       * Group
+       * @description Heading under which the dashboard shows it.
+       */
+      group: string;
+      /** Name */
+      name: string;
+      /**
+       * Series
+       * @description Names of all series that its traces need.
+       */
+      series: string[];
+      /**
+       * Title
+       * @description The quantity and its unit.
+       */
+      title: string;
+    };
+    /**
+     * FiguresRead
+     * @description Every chart in the order of the dashboard, and the colours they share.
+     */
+    FiguresRead: {
+      /** Figures */
+      figures: components["schemas"]["FigureRead"][];
+      /**
+       * Palette
+       * @description Colour (#rrggbb) by what it stands for: stages, quantities.
+       */
+      palette: {
+        [key: string]: string;
+      };
+      /**
+       * Run Colors
+       * @description Colours of runs in a comparison, in turn.
+       */
+      run_colors: string[];
+    };
+    /**
+     * Finding
+     * @description One thing that was looked at.
+     */
+    Finding: {
+      /**
+       * Detail
+       * @description What was found, and the mend where it is not as it should be.
+       */
+      detail: string;
+      /** Is Ok */
+      is_ok: boolean;
+      /**
+       * Name
+       * @description What: `storage_dir`, `api_url`, a package, ...
+       */
+      name: string;
+    };
+    /**
+     * Gate
+     * @description An assertion that a run has to keep.
+     */
+    Gate: {
+      /**
+       * Assertion
+       * @description `[aggregate(]metric[)] >= limit [over last N steps]`, or `no alarms`: see docs/concepts/gates.md.
+       * @example acceptance_length >= 2.8 over last 20 steps
+       */
+      assertion: string;
+      /**
+       * Baseline
+       * @description What `baseline` in the assertion is: `origin`, the run that this one was cloned from; `run:<id>`; or
+       *     `label:<key>:<value>[,<key>:<value>...]`, the newest green run with these labels that was launched before this one.
+       *     All within the run's project.
+       * @example label:branch:main
+       * @example origin
+       */
+      baseline?: string | null;
+      /**
+       * Confidence
+       * @description How sure the verdict has to be: that of the estimate's interval.
+       * @default 0.95
+       */
+      confidence?: number;
+      /**
+       * Name
+       * @description Without one: the assertion.
+       */
+      name?: string | null;
+      /**
+       * On No Baseline
+       * @description What it comes to where there is no baseline (yet).
+       * @default pass
+       * @enum {string}
+       */
+      on_no_baseline?: "pass" | "fail";
+      /**
+       * On Undecided
+       * @description What the gate comes to where the interval holds the limit: with `pass`, only evidence makes a build red; with
+       *     `estimate`, the estimate alone decides.
+       * @default pass
+       * @enum {string}
+       */
+      on_undecided?: "pass" | "fail" | "estimate";
+    };
+    /**
+     * GateEvaluate
+     * @description Gates to judge a run by.
+     */
+    GateEvaluate: {
+      /**
+       * Gates
+       * @description Without any: those that the run was launched with.
+       */
+      gates?: components["schemas"]["Gate"][] | null;
+    };
+    /**
+     * GateEvaluationRead
+     * @description One judgement of a run.
+     */
+    GateEvaluationRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Evaluated By
+       * @description Who asked; null for the service itself.
+       */
+      evaluated_by: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Num Failed */
+      num_failed: number;
+      /** Num Gates */
+      num_gates: number;
+      /** Results */
+      results: components["schemas"]["GateResult"][];
+      /**
+       * Run Id
+       * Format: uuid
+       */
+      run_id: string;
+      /**
+       * Run Status
+       * @description Of the run at that time.
+       */
+      run_status: string;
+      /**
+       * Trigger
+       * @description end: because the run had ended; request: somebody asked.
+       * @enum {string}
+       */
+      trigger: "end" | "request";
+      /**
+       * Verdict
+       * @description passed where every gate is.
+       * @enum {string}
+       */
+      verdict: "passed" | "failed";
+    };
+    /** GateEvaluationSummary */
+    GateEvaluationSummary: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Trigger
+       * @enum {string}
+       */
+      trigger: "end" | "request";
+      /**
+       * Verdict
+       * @enum {string}
+       */
+      verdict: "passed" | "failed";
+    };
+    /**
+     * GateRead
+     * @description A gate as it was given.
+     */
+    GateRead: {
+      /** Assertion */
+      assertion: string;
+      /** Baseline */
+      baseline: string | null;
+      /** Confidence */
+      confidence: number;
+      /** Name */
+      name: string | null;
+      /**
+       * On No Baseline
+       * @enum {string}
+       */
+      on_no_baseline: "pass" | "fail";
+      /**
+       * On Undecided
+       * @enum {string}
+       */
+      on_undecided: "pass" | "fail" | "estimate";
+    };
+    /**
+     * GateResult
+     * @description What came of one gate, and the evidence.
+     */
+    GateResult: {
+      /** Aggregate */
+      aggregate?: string | null;
+      /** Assertion */
+      assertion: string;
+      baseline?: components["schemas"]["BaselineFigure"] | null;
+      /** Confidence */
+      confidence?: number | null;
+      /** Estimate */
+      estimate?: number | null;
+      /** First Step */
+      first_step?: number | null;
+      /** High */
+      high?: number | null;
+      /**
+       * Is Passed
+       * @description What it counts as, by on_undecided and on_no_baseline. A gate without data never passes.
+       */
+      is_passed: boolean;
+      /** Last Step */
+      last_step?: number | null;
+      /** Limit */
+      limit?: number | null;
+      /**
+       * Low
+       * @description The interval of the estimate, with the baseline's uncertainty in it: what is compared with the limit. Null for an
+       *     end about which nothing can be said.
+       */
+      low?: number | null;
+      /**
+       * Method
+       * @description How the interval was made.
+       */
+      method?: string | null;
+      /**
+       * Metric
+       * @description Name in the catalogue; null for a gate on alarms.
+       */
+      metric?: string | null;
+      /** Name */
+      name: string;
+      /**
+       * Num Effective
+       * @description How many independent values they are worth.
+       */
+      num_effective?: number | null;
+      /**
+       * Num Non Finite
+       * @default 0
+       */
+      num_non_finite?: number;
+      /**
+       * Num Values
+       * @default 0
+       */
+      num_values?: number;
+      /** Operator */
+      operator?: string | null;
+      /**
+       * Reason
+       * @description One sentence.
+       */
+      reason: string;
+      /** Unit */
+      unit?: string | null;
+      /**
+       * Verdict
+       * @description undecided: the interval holds the limit.
+       * @enum {string}
+       */
+      verdict: "passed" | "failed" | "undecided" | "no_data" | "no_baseline";
+    };
+    /**
+     * GrpoConfig
+     * @description The algorithm's settings.
+     */
+    GrpoConfig: {
+      /**
+       * Clip Ratio High
+       * @description The probability ratio is clipped above at 1 + this.
+       * @default 0.28
+       */
+      clip_ratio_high?: number;
+      /**
+       * Clip Ratio Low
+       * @description The probability ratio is clipped below at 1 - this.
+       * @default 0.2
+       */
+      clip_ratio_low?: number;
+      /**
+       * Kl Penalty
+       * @description Weight of the KL divergence (k3 estimate) from the starting policy; 0 keeps no reference policy.
+       * @default 0
+       */
+      kl_penalty?: number;
+      /**
+       * Leave One Out
+       * @description Use the mean reward of the group's other responses as the baseline.
+       * @default false
+       */
+      leave_one_out?: boolean;
+      /**
+       * Normalize Advantages
+       * @description Divide advantages by the standard deviation of their group's rewards.
+       * @default true
+       */
+      normalize_advantages?: boolean;
+      /**
+       * Num Generations Per Prompt
+       * @description Responses sampled per prompt: the group whose mean reward is the baseline.
+       * @default 8
+       */
+      num_generations_per_prompt?: number;
+      /**
+       * Num Prompts Per Step
+       * @description Prompts drawn for each step.
+       * @default 16
+       */
+      num_prompts_per_step?: number;
+      /**
+       * Num Steps
+       * @description Steps of the whole run: each generates responses, rewards them and updates the policy.
+       * @default 40
+       */
+      num_steps?: number;
+      /**
+       * Num Updates Per Step
+       * @description Policy updates on each step's responses, an equal share each; ratios are clipped from the second on.
+       * @default 1
+       */
+      num_updates_per_step?: number;
+    };
+    /** Health */
+    Health: {
+      /**
+       * Status
+       * @default ok
+       * @constant
+       */
+      status?: "ok";
+    };
+    /**
+     * HeldOutShare
+     * @description A share of the training source's prompts, chosen by a hash of their text and left out of training.
+     */
+    HeldOutShare: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "held_out";
+      /**
+       * Share Fraction
+       * @description Share of the prompts, at least one.
+       * @default 0.05
+       */
+      share_fraction?: number;
+    };
+    /**
+     * HubSource
+     * @description A dataset of the Hugging Face hub by its name, or a folder in the hub's layout.
+     */
+    HubSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "hub";
+      /**
+       * Name
+       * @description The dataset's name, or the folder's path.
+       * @example BytedTsinghua-SIA/DAPO-Math-17k
+       */
+      name: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
+      /**
+       * Revision
+       * @description Commit, tag or branch of the dataset: give a commit, so that another attempt reads the same rows.
+       */
+      revision?: string | null;
+      /**
+       * Split
+       * @description The dataset's split.
+       * @default train
+       */
+      split?: string;
+      /**
+       * Subset
+       * @description The dataset's configuration, where it has several.
+       */
+      subset?: string | null;
+    };
+    /**
+     * IngestResponse
+     * @description The answer to a batch, which also tells the worker whether it should go on.
+     */
+    IngestResponse: {
+      /** Acknowledged */
+      acknowledged: components["schemas"]["Acknowledgement"][];
+      /**
+       * Current Attempt
+       * @description A worker of an earlier attempt has been replaced and must exit.
+       */
+      current_attempt: number;
+      /**
+       * Is Stop Requested
+       * @description The run's owner wants it to stop: finish the stage, report `stopped` and exit.
+       */
+      is_stop_requested: boolean;
+    };
+    /**
+     * InstalledCode
+     * @description The interpreter `python` has everything already.
+     */
+    InstalledCode: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "installed";
+    };
+    /**
+     * JsonlSource
+     * @description A file with one JSON object a line.
+     */
+    JsonlSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "jsonl";
+      /**
+       * Path
+       * @description The file, as the cluster's machines see it.
+       * @example /data/train.jsonl
+       */
+      path: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
+    };
+    /**
+     * LogLineRead
+     * @description One line of a run's log.
+     */
+    LogLineRead: {
+      /** Attempt */
+      attempt: number;
+      /** Emitter */
+      emitter: string;
+      /** Id */
+      id: number;
+      /**
+       * Level
+       * @enum {string}
+       */
+      level: "debug" | "info" | "warning" | "error";
+      /** Message */
+      message: string;
+      /**
+       * Time
+       * Format: date-time
+       */
+      time: string;
+    };
+    /**
+     * LogPage
+     * @description Lines in ascending order.
+     */
+    LogPage: {
+      /** Items */
+      items: components["schemas"]["LogLineRead"][];
+      /**
+       * Last Id
+       * @description Id of the last line answered: where following goes on. Null when there is none.
+       */
+      last_id: number | null;
+    };
+    /** LoginLinkRead */
+    LoginLinkRead: {
+      /**
+       * Expires At
+       * Format: date-time
+       */
+      expires_at: string;
+      /**
+       * Url
+       * @description Opens the dashboard logged in; works once.
+       */
+      url: string;
+    };
+    /** LoginMethods */
+    LoginMethods: {
+      /** @description Null where login links are the only way in. */
+      oidc: components["schemas"]["OidcLoginRead"] | null;
+    };
+    /**
+     * MathReward
+     * @description 1 where the last \boxed{} or the text after the last `Answer:` is mathematically equal to the answer, else 0;
+     *     judged by math-verify.
+     */
+    MathReward: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "math";
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
+    };
+    /**
+     * MegatronTrainer
+     * @description Megatron-core over many processes, one a GPU: tensor, pipeline, expert and data parallel.
+     */
+    MegatronTrainer: {
+      /**
+       * Distributed Optimizer
+       * @description Cut the optimiser's state over the data-parallel ranks.
+       * @default true
+       */
+      distributed_optimizer?: boolean;
+      /**
+       * Expert Parallel Size
+       * @description Ranks of a stage, tensor and data parallel together, that a mixture's experts are shared out over; an expert is
+       *     never cut.
+       * @default 1
+       */
+      expert_parallel_size?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "megatron";
+      /**
+       * Max Grad Norm
+       * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
+       * @default 1
+       */
+      max_grad_norm?: number;
+      /**
+       * Micro Batch Size
+       * @description Responses per forward and backward pass of one data-parallel rank. Where a step's responses do not divide by it
+       *     and the ranks, the last passes are smaller.
+       * @default 4
+       */
+      micro_batch_size?: number;
+      /**
+       * Num Processes
+       * @description Ranks. What tensor and pipeline parallelism leave of them is data parallel.
+       * @default 1
+       */
+      num_processes?: number;
+      /**
+       * Num Threads
+       * @description CPU threads of each of the trainer's processes.
+       * @default 1
+       */
+      num_threads?: number;
+      /**
+       * Optimizer
+       * @description The policy's optimiser; Muon needs the package emerging_optimizers on the cluster.
+       * @default {
+       *       "kind": "adamw",
+       *       "learning_rate": 0.00015,
+       *       "weight_decay": 0
+       *     }
+       */
+      optimizer?: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
+      /**
+       * Pack Sequences
+       * @description Responses one after another without padding in between.
+       * @default false
+       */
+      pack_sequences?: boolean;
+      /**
+       * Pipeline Parallel Size
+       * @description Ranks that the layers are cut over, one after another; it divides their number.
+       * @default 1
+       */
+      pipeline_parallel_size?: number;
+      /**
+       * Precision
+       * @description Precision of the forward passes; the optimiser's parameters stay in float32.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+      /**
+       * Recompute
+       * @description Activations computed again in the backward pass: none, those of attention, or those of whole layers.
+       * @default none
+       * @enum {string}
+       */
+      recompute?: "none" | "selective" | "full";
+      /**
+       * Sequence Parallel
+       * @description Between the matrices of a layer, cut the sequence over the tensor-parallel ranks too, where there are several;
+       *     saves activations. A policy with experts needs it then.
+       * @default true
+       */
+      sequence_parallel?: boolean;
+      /**
+       * Tensor Parallel Size
+       * @description Ranks that each layer's matrices are cut over; keep it within a node. It divides the policy's heads of either
+       *     kind.
+       * @default 1
+       */
+      tensor_parallel_size?: number;
+    };
+    /** MemberRead */
+    MemberRead: {
+      /** Is Active */
+      is_active: boolean;
+      /**
+       * Role
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
+      /**
+       * User
+       * @description Their name.
+       */
+      user: string;
+    };
+    /** MemberWrite */
+    MemberWrite: {
+      /**
+       * Role
+       * @description viewer: sees; launcher: also launches, changes and stops runs; admin: also gives roles and reads the
+       *     audit log.
+       * @example launcher
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
+    };
+    /**
+     * MemoryEstimate
+     * @description Expected memory by kind of device.
+     */
+    MemoryEstimate: {
+      /** Capacity Gib */
+      capacity_gib: number | null;
+      /** Devices */
+      devices: components["schemas"]["DeviceMemory"][];
+      /**
+       * Unit
+       * @enum {string}
+       */
+      unit: "GPU" | "process";
+    };
+    /**
+     * MemoryPart
+     * @description One thing that takes memory.
+     */
+    MemoryPart: {
+      /** Gib */
+      gib: number;
+      /** Name */
+      name: string;
+    };
+    /**
+     * MtpDrafter
+     * @description Multi-token prediction: one module on the policy's last hidden state, with the policy's embedding and head.
+     */
+    MtpDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "mtp";
+      /**
+       * @description Draft training during the run.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.01,
+       *       "learning_rate_others": 0.001,
+       *       "num_updates_per_step": 1,
+       *       "unroll_length": 5
+       *     }
+       */
+      online?: components["schemas"]["OnlineDraftTraining"];
+      /**
+       * Path
+       * @description Folder of a trained draft; without one the draft is pretrained on the policy's rollouts.
+       */
+      path?: string | null;
+      /**
+       * @description Used when no path is given.
+       * @default {
+       *       "batch_size": 16,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_rollouts": 768,
+       *       "num_steps": 120,
+       *       "prompts": "task",
+       *       "unroll_length": 5
+       *     }
+       */
+      pretraining?: components["schemas"]["DraftPretraining"];
+      /**
+       * @description Used when no path is given.
+       * @default {}
+       */
+      shape?: components["schemas"]["MtpShape"];
+    };
+    /**
+     * MtpShape
+     * @description Sizes of the module's layer; what is left out is half of the policy's. Its width is the policy's, whose embedding
+     *     and head it shares.
+     */
+    MtpShape: {
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       */
+      intermediate_size?: number | null;
+      /**
+       * Num Attention Heads
+       * @description Query heads, each as wide as the policy's.
+       */
+      num_attention_heads?: number | null;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads; num_attention_heads must divide by it.
+       */
+      num_key_value_heads?: number | null;
+    };
+    /**
+     * MuonOptimizer
+     * @description Muon for the matrices inside the layers, AdamW for embeddings, head and norms.
+     */
+    MuonOptimizer: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "muon";
+      /**
+       * Learning Rate Matrices
+       * @description Muon's learning rate.
+       * @default 0.002
+       */
+      learning_rate_matrices?: number;
+      /**
+       * Learning Rate Others
+       * @description AdamW's learning rate.
+       * @default 0.0001
+       */
+      learning_rate_others?: number;
+    };
+    /**
+     * NgramDrafter
+     * @description Prompt lookup: what followed the last occurrence of a sequence's newest tokens in its own prompt and response.
+     */
+    NgramDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "ngram";
+      /**
+       * Max Match Tokens
+       * @description Longest match that is looked for first.
+       * @default 4
+       */
+      max_match_tokens?: number;
+      /**
+       * Min Match Tokens
+       * @description Shortest match that is followed.
+       * @default 2
+       */
+      min_match_tokens?: number;
+    };
+    /**
+     * NoDrafter
+     * @description Plain autoregressive generation, one token a forward pass.
+     */
+    NoDrafter: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "none";
+    };
+    /** OidcLoginRead */
+    OidcLoginRead: {
+      /**
+       * Name
+       * @description What the identity provider is called here.
+       */
+      name: string;
+      /**
+       * Path
+       * @description Where the browser goes to log in through it.
+       */
+      path: string;
+    };
+    /**
+     * OnlineDraftTraining
+     * @description Keeps the draft close to the policy as it moves, on each step's rollouts.
+     */
+    OnlineDraftTraining: {
+      /**
+       * Batch Size
+       * @description Responses per update, drawn from the step's, each once before any is drawn again.
+       * @default 16
+       */
+      batch_size?: number;
+      /**
+       * Learning Rate Matrices
+       * @description Muon's learning rate for the draft's matrices.
+       * @default 0.01
+       */
+      learning_rate_matrices?: number;
+      /**
+       * Learning Rate Others
+       * @description AdamW's learning rate for the rest of the draft.
+       * @default 0.001
+       */
+      learning_rate_others?: number;
+      /**
+       * Num Updates Per Step
+       * @description Draft updates a step; 0 freezes the draft.
+       * @default 1
+       */
+      num_updates_per_step?: number;
+      /**
+       * Unroll Length
+       * @description Draft steps unrolled on the draft's own features in training (training-time test).
+       * @default 5
+       */
+      unroll_length?: number;
+    };
+    /**
+     * ParquetSource
+     * @description A Parquet file, or a folder of them in the order of their names.
+     */
+    ParquetSource: {
+      /**
+       * Answer Field
+       * @description Field of what the reward compares with: an answer, or the tests of a program. Likewise.
+       */
+      answer_field?: string | null;
+      /**
+       * Answer Mark
+       * @description Where the field holds a worked solution: the answer is what follows the last of these marks, as #### in GSM8K.
+       * @default
+       */
+      answer_mark?: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "parquet";
+      /**
+       * Path
+       * @description The file or folder, as the cluster's machines see it.
+       * @example /data/train.parquet
+       */
+      path: string;
+      /**
+       * Prompt Field
+       * @description Field of the prompt, a text or a list of chat messages; a dot leads into an object. Without one, known layouts
+       *     are recognised, those of DAPO-Math-17K and AIME-2024 among them, and the log says which.
+       */
+      prompt_field?: string | null;
+      /**
+       * Prompt Template
+       * @description What the policy is told, with {prompt} in place of the row's prompt: instructions on how to answer go here.
+       * @default {prompt}
+       */
+      prompt_template?: string;
+    };
+    /**
+     * PenalisedOverlong
+     * @description Every response is scored; in the last stretch before max_new_tokens a penalty grows from 0 to its whole
+     *     (DAPO's soft overlong punishment, arXiv:2503.14476, equation 13).
+     */
+    PenalisedOverlong: {
+      /**
+       * Buffer Tokens
+       * @description Length of that stretch.
+       * @default 4096
+       */
+      buffer_tokens?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "penalised";
+      /**
+       * Penalty
+       * @description Taken off the reward of a response that fills it.
+       * @default 1
+       */
+      penalty?: number;
+    };
+    /**
+     * ProbeConfig
+     * @description Measures the speedup: as many of a step's prompts as fill every engine are also generated without speculation.
+     *
+     *     Both ways are generated several times in turns, which takes as long as a few steps' generation.
+     */
+    ProbeConfig: {
+      /**
+       * Interval Steps
+       * @description Steps between probes; 0 switches the probe off.
+       * @default 20
+       */
+      interval_steps?: number;
+    };
+    /**
+     * Problem
+     * @description An error (RFC 9457).
+     */
+    Problem: {
+      /**
+       * Detail
+       * @description This occurrence in words.
+       */
+      detail: string;
+      /**
+       * Errors
+       * @description Every single thing that is wrong, all at once.
+       * @default []
+       */
+      errors?: components["schemas"]["ProblemError"][];
+      /**
+       * Instance
+       * @description The path that was asked for.
+       */
+      instance: string;
+      /**
+       * Request Id
+       * @description Also in the X-Request-ID header and in the log.
+       */
+      request_id: string;
+      /**
+       * Status
+       * @description The HTTP status.
+       */
+      status: number;
+      /**
+       * Title
+       * @description The kind of problem in words.
+       */
+      title: string;
+      /**
+       * Type
+       * @description Identifies the kind of problem.
+       * @default about:blank
+       */
+      type?: string;
+    };
+    /**
+     * ProblemError
+     * @description One thing that is wrong with a request.
+     */
+    ProblemError: {
+      /**
+       * Detail
+       * @description What is wrong, and the mend.
+       */
+      detail: string;
+      /**
+       * Parameter
+       * @description Name of the query parameter, path parameter or header, when it is not in the body.
+       * @default null
+       */
+      parameter?: string | null;
+      /**
+       * Pointer
+       * @description JSON pointer into the request's body, as in /config/policy/hidden_size.
+       * @default null
+       */
+      pointer?: string | null;
+      /**
+       * Value
+       * @description The value that was refused; long ones are cut, secrets are left out.
+       * @default null
+       */
+      value?: unknown;
+    };
+    /**
+     * ProjectRead
+     * @description What runs belong to, and what people are given roles in.
+     */
+    ProjectRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Name */
+      name: string;
+      /**
+       * Num Members
+       * @description People with a role in it, without those who administer everything.
+       */
+      num_members: number;
+      /** Num Runs */
+      num_runs: number;
+      /**
+       * Role
+       * @description Yours; who administers everything has the role admin in all of them.
+       * @enum {string}
+       */
+      role: "viewer" | "launcher" | "admin";
+    };
+    /** ProjectWrite */
+    ProjectWrite: {
+      /**
+       * Name
+       * @example post-training
+       */
+      name: string;
+    };
+    /**
+     * PythonReward
+     * @description A function of your own, called with prompt, response and answer by name; it gives a number.
+     */
+    PythonReward: {
+      /**
+       * Function
+       * @description Its place as module:function. The cluster's registration must allow the module.
+       * @example my_rewards.brevity:reward
+       */
+      function: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "python";
+      /**
+       * Num Processes
+       * @description Processes that score side by side, on the driver's machine.
+       * @default 4
+       */
+      num_processes?: number;
+      /**
+       * Timeout S
+       * @description Time for one response; longer is a failure.
+       * @default 10
+       */
+      timeout_s?: number;
+    };
+    /**
+     * Reachability
+     * @description Whether the job server answers.
+     */
+    Reachability: {
+      /**
+       * Detail
+       * @description In words.
+       */
+      detail: string;
+      /** Ray Version */
+      ray_version?: string | null;
+      /**
+       * State
+       * @description `not_started`: this machine's own Ray, which starts with the first run.
+       * @enum {string}
+       */
+      state: "reachable" | "unreachable" | "starting" | "not_started";
+    };
+    /** Readiness */
+    Readiness: {
+      /**
+       * Checks
+       * @description `ok` or what is wrong, for postgres, its schema and redis.
+       */
+      checks: {
+        [key: string]: string;
+      };
+      /**
+       * Status
+       * @description Degraded: everything works, but live updates come by polling.
+       * @enum {string}
+       */
+      status: "ready" | "degraded" | "unavailable";
+    };
+    /**
+     * Resource
+     * @description One kind of resource.
+     */
+    Resource: {
+      /** Total */
+      total: number;
+      /** Used */
+      used: number;
+    };
+    /**
+     * ResourcesConfig
+     * @description Machines and GPUs; checked against the cluster before the run is handed to it.
+     */
+    ResourcesConfig: {
+      /**
+       * Gpu Memory Gib
+       * @description Memory of each GPU. With it, a configuration whose estimate is larger is refused before anything is taken.
+       */
+      gpu_memory_gib?: number | null;
+      /**
+       * Gpus Per Node
+       * @description GPUs taken on each; 0 runs engines and trainer on processors.
+       * @default 0
+       */
+      gpus_per_node?: number;
+      /**
+       * Num Generation Nodes
+       * @description Nodes of the engines where placement is separate; the trainer has the others.
+       * @default 0
+       */
+      num_generation_nodes?: number;
+      /**
+       * Num Nodes
+       * @description Machines.
+       * @default 1
+       */
+      num_nodes?: number;
+      /**
+       * Placement
+       * @description colocated: engines and trainer take turns on the same GPUs. separate: each has nodes of its own.
+       * @default colocated
+       * @enum {string}
+       */
+      placement?: "colocated" | "separate";
+    };
+    /**
+     * Round
+     * @description One verification round of one sequence.
+     */
+    Round: {
+      /**
+       * Draft Logprobs
+       * @description Log-probability of each drafted token under the draft.
+       */
+      draft_logprobs: number[];
+      /**
+       * Drafted
+       * @description Token ids proposed by the drafter; empty when the round was not speculated.
+       */
+      drafted: number[];
+      /**
+       * Emitted
+       * @description The token after the accepted ones: a correction, or the bonus when all were accepted; null when the response
+       *     ended inside the accepted block.
+       */
+      emitted: number | null;
+      /**
+       * Num Accepted
+       * @description How many of them, from the front, were accepted.
+       */
+      num_accepted: number;
+      /**
+       * Policy Logprobs
+       * @description Log-probability of each drafted token under the policy.
+       */
+      policy_logprobs: number[];
+    };
+    /**
+     * RunClone
+     * @description A run like another one. What is left out is taken from the other one.
+     */
+    RunClone: {
+      /** Cluster */
+      cluster?: string | null;
+      /** Gates */
+      gates?: components["schemas"]["Gate"][] | null;
+      /** Labels */
+      labels?: {
+        [key: string]: string;
+      } | null;
+      /** Max Attempts */
+      max_attempts?: number | null;
+      /**
+       * Name
+       * @description Without one: the other run's name and `(clone)`.
+       */
+      name?: string | null;
+      /** Notes */
+      notes?: string | null;
+      /**
+       * Overrides
+       * @description JSON merge patch (RFC 7396) on the other run's configuration.
+       * @default {}
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 5
+       *       }
+       *     }
+       */
+      overrides?: {
+        [key: string]: unknown;
+      };
+      /**
+       * Priority
+       * @description In the queue; the other run's is not taken over.
+       * @default 0
+       */
+      priority?: number;
+      /** Project */
+      project?: string | null;
+    };
+    /**
+     * RunConfig
+     * @description Everything that decides what a run computes. Where it runs, its name and its labels are not part of it.
+     */
+    RunConfig: {
+      /**
+       * @description Tests that samples follow the policy, and limits of the alarms.
+       * @default {
+       *       "false_alarm_rate": 0.01,
+       *       "max_acceptance_fall_fraction": 0.15,
+       *       "max_evidence_tokens_per_step": 4096,
+       *       "max_mismatch_growth_ratio": 3,
+       *       "max_mismatch_ratio": 1.05,
+       *       "max_tokens_per_step": 16384,
+       *       "min_distance": 0.005
+       *     }
+       */
+      audit?: components["schemas"]["AuditConfig"];
+      /**
+       * @description Checkpoints for resuming.
+       * @default {
+       *       "interval_steps": 10,
+       *       "max_kept": 2
+       *     }
+       */
+      checkpoint?: components["schemas"]["CheckpointConfig"];
+      /**
+       * Drafter
+       * @description What proposes tokens for the policy to verify.
+       * @default {
+       *       "draft_length": 6,
+       *       "draft_length_control": "measured",
+       *       "kind": "eagle3",
+       *       "online": {
+       *         "batch_size": 16,
+       *         "learning_rate_matrices": 0.01,
+       *         "learning_rate_others": 0.001,
+       *         "num_updates_per_step": 1,
+       *         "unroll_length": 5
+       *       },
+       *       "pretraining": {
+       *         "batch_size": 16,
+       *         "learning_rate_matrices": 0.02,
+       *         "learning_rate_others": 0.002,
+       *         "num_rollouts": 768,
+       *         "num_steps": 120,
+       *         "prompts": "task",
+       *         "unroll_length": 5
+       *       },
+       *       "shape": {}
+       *     }
+       */
+      drafter?:
+        | components["schemas"]["NoDrafter"]
+        | components["schemas"]["Eagle3Drafter"]
+        | components["schemas"]["MtpDrafter"]
+        | components["schemas"]["DraftModelDrafter"]
+        | components["schemas"]["NgramDrafter"]
+        | components["schemas"]["SuffixDrafter"];
+      /**
+       * @description The algorithm.
+       * @default {
+       *       "clip_ratio_high": 0.28,
+       *       "clip_ratio_low": 0.2,
+       *       "kl_penalty": 0,
+       *       "leave_one_out": false,
+       *       "normalize_advantages": true,
+       *       "num_generations_per_prompt": 8,
+       *       "num_prompts_per_step": 16,
+       *       "num_steps": 40,
+       *       "num_updates_per_step": 1
+       *     }
+       */
+      grpo?: components["schemas"]["GrpoConfig"];
+      /**
+       * Job
+       * @description grpo: the whole run. draft_training: only train a draft on the starting policy's rollouts, report what share of
+       *     its proposals is accepted, and keep it for other runs.
+       * @default grpo
+       * @enum {string}
+       */
+      job?: "grpo" | "draft_training";
+      /**
+       * Policy
+       * @description The model that learns; it is also the verifier of drafted tokens.
+       * @default {
+       *       "hidden_size": 256,
+       *       "intermediate_size": 768,
+       *       "kind": "scratch",
+       *       "num_attention_heads": 4,
+       *       "num_key_value_heads": 2,
+       *       "num_layers": 6,
+       *       "warm_up": {
+       *         "batch_size": 32,
+       *         "learning_rate_matrices": 0.02,
+       *         "learning_rate_others": 0.002,
+       *         "num_steps": 150
+       *       }
+       *     }
+       */
+      policy?: components["schemas"]["ScratchPolicy"] | components["schemas"]["CheckpointPolicy"];
+      /**
+       * @description The speedup measurement.
+       * @default {
+       *       "interval_steps": 20
+       *     }
+       */
+      probe?: components["schemas"]["ProbeConfig"];
+      /**
+       * @description Machines and GPUs.
+       * @default {
+       *       "gpus_per_node": 0,
+       *       "num_generation_nodes": 0,
+       *       "num_nodes": 1,
+       *       "placement": "colocated"
+       *     }
+       */
+      resources?: components["schemas"]["ResourcesConfig"];
+      /**
+       * Rollout
+       * @description The engine that generates responses.
+       * @default {
+       *       "kind": "torch",
+       *       "max_batch_size": 32,
+       *       "max_new_tokens": 128,
+       *       "min_p": 0,
+       *       "num_engines": 1,
+       *       "precision": "bfloat16",
+       *       "temperature": 1,
+       *       "top_k": 0,
+       *       "top_p": 1
+       *     }
+       */
+      rollout?: components["schemas"]["TorchRollout"] | components["schemas"]["VllmRollout"];
+      /**
+       * @description Stored rollouts.
+       * @default {
+       *       "interval_steps": 5,
+       *       "num_samples": 4
+       *     }
+       */
+      samples?: components["schemas"]["SamplesConfig"];
+      /**
+       * Schema Version
+       * @description Version of this schema.
+       * @default 1
+       * @constant
+       */
+      schema_version?: 1;
+      /**
+       * Seed
+       * @description Seeds prompts, sampling and initial weights.
+       * @default 42
+       */
+      seed?: number;
+      /**
+       * Task
+       * @description Prompts and reward.
+       * @default {
+       *       "kind": "arithmetic",
+       *       "max_term": 99,
+       *       "num_terms": 4
+       *     }
+       */
+      task?: components["schemas"]["ArithmeticTask"] | components["schemas"]["DatasetTask"];
+      /**
+       * Trainer
+       * @description The policy's training.
+       * @default {
+       *       "kind": "torch",
+       *       "max_grad_norm": 1,
+       *       "micro_batch_size": 32,
+       *       "num_threads": 1,
+       *       "optimizer": {
+       *         "kind": "muon",
+       *         "learning_rate_matrices": 0.002,
+       *         "learning_rate_others": 0.0001
+       *       },
+       *       "precision": "bfloat16"
+       *     }
+       */
+      trainer?: components["schemas"]["TorchTrainer"] | components["schemas"]["MegatronTrainer"];
+      /**
+       * @description Held-out accuracy.
+       * @default {
+       *       "interval_steps": 10,
+       *       "num_prompts": 128,
+       *       "temperature": 1
+       *     }
+       */
+      validation?: components["schemas"]["ValidationConfig"];
+      /**
+       * @description From trainer to engines.
+       * @default {
+       *       "bucket_mib": 256,
+       *       "verify_checksum": false
+       *     }
+       */
+      weight_sync?: components["schemas"]["WeightSyncConfig"];
+    };
+    /**
+     * RunCreate
+     * @description A run to launch: with a configuration of its own, or that of an example.
+     */
+    RunCreate: {
+      /**
+       * Cloned From Id
+       * @description The run whose configuration this one started from.
+       */
+      cloned_from_id?: string | null;
+      /**
+       * Cluster
+       * @description Name of the cluster that carries it.
+       * @default local
+       */
+      cluster?: string;
+      /**
+       * @description What the run computes; what is left out gets its default. Needed where no `example` is named.
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 3,
+       *         "kind": "eagle3"
+       *       },
+       *       "grpo": {
+       *         "num_steps": 40
+       *       },
+       *       "task": {
+       *         "kind": "arithmetic",
+       *         "num_terms": 4
+       *       }
+       *     }
+       */
+      config?: components["schemas"]["RunConfig"] | null;
+      /**
+       * Example
+       * @description Name of a ready configuration, in place of `config`: GET /run-config/examples has them.
+       * @example arithmetic-eagle3
+       */
+      example?: string | null;
+      /**
+       * Gates
+       * @description What it has to come to: judged when it has ended.
+       * @default []
+       * @example [
+       *       {
+       *         "assertion": "acceptance_length >= 2.8"
+       *       }
+       *     ]
+       */
+      gates?: components["schemas"]["Gate"][];
+      /**
+       * Labels
+       * @description For finding it again.
+       * @example {
+       *       "team": "post-training"
+       *     }
+       */
+      labels?: {
+        [key: string]: string;
+      };
+      /**
+       * Max Attempts
+       * @description The run fails once so many attempts have crashed or failed without a new checkpoint. Those that brought one, and
+       *     those that the cluster ended in good order, do not count.
+       * @default 3
+       */
+      max_attempts?: number;
+      /**
+       * Name
+       * @description What people call it; need not be unique.
+       * @example eagle3 k=3
+       */
+      name: string;
+      /**
+       * Notes
+       * @description Free text.
+       * @default
+       */
+      notes?: string;
+      /**
+       * Overrides
+       * @description JSON merge patch (RFC 7396) on `config` or on the example's configuration.
+       * @default {}
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 5
+       *       }
+       *     }
+       */
+      overrides?: {
+        [key: string]: unknown;
+      };
+      /**
+       * Priority
+       * @description In the queue of its cluster: each level is worth ten minutes of waiting. Above 50 is for those who administer its
+       *     project.
+       * @default 0
+       */
+      priority?: number;
+      /**
+       * Project
+       * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
+       */
+      project?: string | null;
+    };
+    /**
+     * RunGates
+     * @description A run's gates and what came of them.
+     */
+    RunGates: {
+      /** @description The newest, or the one that was asked for. */
+      evaluation: components["schemas"]["GateEvaluationRead"] | null;
+      /**
+       * Evaluations
+       * @description The newest 20, newest first.
+       */
+      evaluations: components["schemas"]["GateEvaluationSummary"][];
+      /**
+       * Gates
+       * @description As it was launched with.
+       */
+      gates: components["schemas"]["GateRead"][];
+      /**
+       * Run Id
+       * Format: uuid
+       */
+      run_id: string;
+      /**
+       * Verdict
+       * @description pending until the run has ended and was judged; null where there is nothing to judge.
+       */
+      verdict: ("passed" | "failed" | "pending") | null;
+    };
+    /**
+     * RunPage
+     * @description Runs, newest first.
+     */
+    RunPage: {
+      /** Items */
+      items: components["schemas"]["RunSummary"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
+     * RunRead
+     * @description A run.
+     */
+    RunRead: {
+      /** Attempts */
+      attempts: components["schemas"]["AttemptRead"][];
+      /** Cloned From Id */
+      cloned_from_id: string | null;
+      /**
+       * Cluster
+       * @description Name of its cluster.
+       */
+      cluster: string;
+      /**
+       * Config
+       * @description The resolved configuration: defaults filled in.
+       */
+      config: {
+        [key: string]: unknown;
+      };
+      /** Config Sha256 */
+      config_sha256: string;
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Created By
+       * @description Name of the user.
+       */
+      created_by: string | null;
+      /**
+       * Current Attempt
+       * @description 0 before the first dispatch.
+       */
+      current_attempt: number;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Eta S
+       * @description Expected time to the last step, from the latest step times; null when unknown or ended.
+       */
+      eta_s: number | null;
+      /**
+       * Gates
+       * @description What it has to come to; GET /runs/{id}/gates says what it did.
+       */
+      gates: components["schemas"]["GateRead"][];
+      /**
+       * Gates Verdict
+       * @description What came of its gates: pending until it has ended and was judged; null where there is nothing to judge.
+       */
+      gates_verdict: ("passed" | "failed" | "pending") | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Ended
+       * @description It has succeeded, failed or been stopped, and will not change any more.
+       */
+      is_ended: boolean;
+      /** Is Stop Requested */
+      is_stop_requested: boolean;
+      /**
+       * Job
+       * @description What it does: the whole training, or only that of a draft.
+       * @enum {string}
+       */
+      job: "grpo" | "draft_training";
+      /** Labels */
+      labels: {
+        [key: string]: string;
+      };
+      /**
+       * Last Checkpoint Path
+       * @description Its folder, as the cluster's machines see it; for draft training the trained draft.
+       */
+      last_checkpoint_path: string | null;
+      /** Last Checkpoint Step */
+      last_checkpoint_step: number | null;
+      /** Last Heartbeat At */
+      last_heartbeat_at: string | null;
+      /**
+       * Latest
+       * @description Latest value of every series; null where it was not a finite number.
+       */
+      latest: {
+        [key: string]: number | null;
+      };
+      /** Max Attempts */
+      max_attempts: number;
+      /** Name */
+      name: string;
+      /** Notes */
+      notes: string;
+      /**
+       * Num Active Alarms
+       * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
+       */
+      num_active_alarms: number;
+      /**
+       * Num Steps
+       * @description 0 where the job has no steps, as draft training.
+       */
+      num_steps: number;
+      /**
+       * Priority
+       * @description In the queue: each level is worth ten minutes of waiting.
+       */
+      priority: number;
+      /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
+      /**
+       * Queue Position
+       * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
+       *     its user, project or sweep keeps back lets others pass.
+       */
+      queue_position: number | null;
+      /**
+       * Stage
+       * @description What the worker is doing.
+       */
+      stage: string | null;
+      /**
+       * Stage Progress Fraction
+       * @description How far a long stage has come.
+       */
+      stage_progress_fraction: number | null;
+      /** Started At */
+      started_at: string | null;
+      status: components["schemas"]["Status"];
+      /**
+       * Status Reason
+       * @description One sentence for people: why it is in this status.
+       */
+      status_reason: string;
+      /**
+       * Step
+       * @description The GRPO step in progress; 0 during set-up.
+       */
+      step: number;
+      /**
+       * Sweep Id
+       * @description The sweep that it is part of.
+       */
+      sweep_id: string | null;
+      /**
+       * Sweep Point
+       * @description Its values of the sweep's keys.
+       */
+      sweep_point: {
+        [key: string]: unknown;
+      } | null;
+      /**
+       * Updated At
+       * Format: date-time
+       */
+      updated_at: string;
+    };
+    /**
+     * RunSummary
+     * @description A run in a list, with the latest value of four series; null where nothing was measured yet.
+     */
+    RunSummary: {
+      /**
+       * Acceptance Length
+       * @description Tokens emitted per verification round; for draft training what is expected of them on held-out responses.
+       */
+      acceptance_length: number | null;
+      /**
+       * Cluster
+       * @description Name of its cluster.
+       */
+      cluster: string;
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Current Attempt
+       * @description 0 before the first dispatch.
+       */
+      current_attempt: number;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Gates Verdict
+       * @description What came of its gates: pending until it has ended and was judged; null where there is nothing to judge.
+       */
+      gates_verdict: ("passed" | "failed" | "pending") | null;
+      /**
+       * Generation Speedup
+       * @description Measured speedup of generation over plain decoding.
+       */
+      generation_speedup: number | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Ended
+       * @description It has succeeded, failed or been stopped, and will not change any more.
+       */
+      is_ended: boolean;
+      /** Is Stop Requested */
+      is_stop_requested: boolean;
+      /**
+       * Job
+       * @description What it does: the whole training, or only that of a draft.
+       * @enum {string}
+       */
+      job: "grpo" | "draft_training";
+      /** Labels */
+      labels: {
+        [key: string]: string;
+      };
+      /** Name */
+      name: string;
+      /**
+       * Num Active Alarms
+       * @description What is wrong with it now, or was when it ended; GET /runs/{id}/alarms says what to do.
+       */
+      num_active_alarms: number;
+      /**
+       * Num Steps
+       * @description 0 where the job has no steps, as draft training.
+       */
+      num_steps: number;
+      /**
+       * Priority
+       * @description In the queue: each level is worth ten minutes of waiting.
+       */
+      priority: number;
+      /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
+      /**
+       * Queue Position
+       * @description 1 is the next of those that wait for a place on its cluster; null where it does not wait. A run that a limit of
+       *     its user, project or sweep keeps back lets others pass.
+       */
+      queue_position: number | null;
+      /**
+       * Reward
+       * @description Mean reward of the latest step's responses.
+       */
+      reward: number | null;
+      /**
+       * Stage
+       * @description What the worker is doing.
+       */
+      stage: string | null;
+      /**
+       * Stage Progress Fraction
+       * @description How far a long stage has come.
+       */
+      stage_progress_fraction: number | null;
+      /** Started At */
+      started_at: string | null;
+      status: components["schemas"]["Status"];
+      /**
+       * Status Reason
+       * @description One sentence for people: why it is in this status.
+       */
+      status_reason: string;
+      /**
+       * Step
+       * @description The GRPO step in progress; 0 during set-up.
+       */
+      step: number;
+      /**
+       * Sweep Id
+       * @description The sweep that it is part of.
+       */
+      sweep_id: string | null;
+      /**
+       * Sweep Point
+       * @description Its values of the sweep's keys.
+       */
+      sweep_point: {
+        [key: string]: unknown;
+      } | null;
+      /**
+       * Updated At
+       * Format: date-time
+       */
+      updated_at: string;
+      /**
+       * Validation Accuracy
+       * @description Mean reward on held-out prompts.
+       */
+      validation_accuracy: number | null;
+    };
+    /**
+     * RunUpdate
+     * @description What may change after the launch; what is left out stays.
+     */
+    RunUpdate: {
+      /** Labels */
+      labels?: {
+        [key: string]: string;
+      } | null;
+      /** Name */
+      name?: string | null;
+      /** Notes */
+      notes?: string | null;
+      /**
+       * Priority
+       * @description Only while the run waits in the queue.
+       */
+      priority?: number | null;
+    };
+    /**
+     * RuntimeEnvCode
+     * @description Ray fetches archives and installs pinned packages on each machine, beside what its own interpreter has.
+     */
+    RuntimeEnvCode: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "runtime_env";
+      /**
+       * Pip
+       * @description Packages with exact versions.
+       * @default []
+       * @example [
+       *       "torch==2.11.0",
+       *       "vllm==0.33.0"
+       *     ]
+       */
+      pip?: string[];
+      /**
+       * Py Modules
+       * @description Further archives that can be imported.
+       * @default []
+       * @example [
+       *       "https://builds.example.org/our_rewards.whl"
+       *     ]
+       */
+      py_modules?: string[];
+      /**
+       * Working Dir
+       * @description Archive that the job runs in: this repository, or what holds its packages.
+       * @example s3://builds/foredeck-0.1.0.zip
+       */
+      working_dir?: string | null;
+    };
+    /**
+     * SampleRead
+     * @description A stored rollout.
+     */
+    SampleRead: {
+      /**
+       * Advantage
+       * @description Its advantage in the update.
+       */
+      advantage: number;
+      /**
+       * Answer
+       * @description What the reward compared with, cut where it is long; null where a version before stored none.
+       */
+      answer?: string | null;
+      /** Attempt */
+      attempt: number;
+      /** Id */
+      id: number;
+      /**
+       * Is Truncated
+       * @description Cut at max_new_tokens.
+       */
+      is_truncated: boolean;
+      /**
+       * Prompt
+       * @description The prompt's text.
+       */
+      prompt: string;
+      /**
+       * Response
+       * @description The response's text.
+       */
+      response: string;
+      /**
+       * Reward
+       * @description Its reward.
+       */
+      reward: number;
+      /**
+       * Rounds
+       * @description The rounds that made the response, in order.
+       */
+      rounds: components["schemas"]["Round"][];
+      /** Step */
+      step: number;
+      /**
+       * Vocabulary
+       * @description Text of each token id in the rounds.
+       */
+      vocabulary: {
+        [key: string]: string;
+      };
+    };
+    /**
+     * SamplesConfig
+     * @description Rollouts stored with their verification rounds, for reading.
+     */
+    SamplesConfig: {
+      /**
+       * Interval Steps
+       * @description Steps between stored samples; 0 stores none.
+       * @default 5
+       */
+      interval_steps?: number;
+      /**
+       * Num Samples
+       * @description Rollouts stored each time.
+       * @default 4
+       */
+      num_samples?: number;
+    };
+    /**
+     * SamplesRead
+     * @description Rollouts of one step, and the steps that have some.
+     */
+    SamplesRead: {
+      /** Items */
+      items: components["schemas"]["SampleRead"][];
+      /**
+       * Step
+       * @description The step answered: the one asked for, or else the last; null when there are none.
+       */
+      step: number | null;
+      /** Steps */
+      steps: number[];
+    };
+    /**
+     * ScoredOverlong
+     * @description A response that is cut is scored as any other.
+     */
+    ScoredOverlong: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "scored";
+    };
+    /**
+     * ScratchPolicy
+     * @description A Qwen3-family transformer built from its shape and warmed up on the task's own worked solutions.
+     */
+    ScratchPolicy: {
+      /**
+       * Hidden Size
+       * @description Width of the residual stream.
+       * @default 256
+       */
+      hidden_size?: number;
+      /**
+       * Intermediate Size
+       * @description Width inside the SwiGLU feed-forward block.
+       * @default 768
+       */
+      intermediate_size?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "scratch";
+      /**
+       * Num Attention Heads
+       * @description Query heads; hidden_size must divide by it.
+       * @default 4
+       */
+      num_attention_heads?: number;
+      /**
+       * Num Key Value Heads
+       * @description Key and value heads (grouped-query attention); num_attention_heads must divide by it.
+       * @default 2
+       */
+      num_key_value_heads?: number;
+      /**
+       * Num Layers
+       * @description Transformer layers.
+       * @default 6
+       */
+      num_layers?: number;
+      /**
+       * @description The supervised warm-up.
+       * @default {
+       *       "batch_size": 32,
+       *       "learning_rate_matrices": 0.02,
+       *       "learning_rate_others": 0.002,
+       *       "num_steps": 150
+       *     }
+       */
+      warm_up?: components["schemas"]["WarmUpConfig"];
+    };
+    /**
+     * SeriesColumns
+     * @description One series as columns of equal length, one entry per bucket, ascending in step.
+     */
+    SeriesColumns: {
+      /**
+       * Attempt
+       * @description Newest attempt in the bucket.
+       */
+      attempt: number[];
+      /** Max */
+      max: (number | null)[];
+      /** Min */
+      min: (number | null)[];
+      /** Name */
+      name: string;
+      /**
+       * Num Non Finite
+       * @description NaN and infinite values among those answered.
+       */
+      num_non_finite: number;
+      /**
+       * Step
+       * @description First step of the bucket; always a multiple of bucket_width.
+       */
+      step: number[];
+      /**
+       * Value
+       * @description Mean of the bucket's finite values; null when it has none.
+       */
+      value: (number | null)[];
+    };
+    /**
+     * SeriesData
+     * @description Series cut into buckets of equal width, which stay where they are as points are appended.
+     */
+    SeriesData: {
+      /**
+       * Bucket Width
+       * @description Steps per bucket: the smallest power of two that keeps every series within max_points buckets.
+       */
+      bucket_width: number;
+      /** Series */
+      series: components["schemas"]["SeriesColumns"][];
+    };
+    /**
+     * SeriesRead
+     * @description One metric of one run.
+     */
+    SeriesRead: {
+      /**
+       * Axis
+       * @description What its step counts.
+       * @enum {string}
+       */
+      axis: "step" | "warm_up_step" | "draft_pretraining_step";
+      /** Last Step */
+      last_step: number | null;
+      /**
+       * Last Value
+       * @description Value at the last step; null when it is not finite.
+       */
+      last_value: number | null;
+      /** Meaning */
+      meaning: string;
+      /**
+       * Name
+       * @description Its name in the catalogue of metrics.
+       */
+      name: string;
+      /**
+       * Num Non Finite
+       * @description Values received as NaN or infinite.
+       */
+      num_non_finite: number;
+      /**
+       * Num Points
+       * @description Values received, those of replaced attempts counted too.
+       */
+      num_points: number;
+      /** Unit */
+      unit: string;
+    };
+    /** SessionCreate */
+    SessionCreate: {
+      /**
+       * Code
+       * @description The code of a one-time login link: what follows #code= in it.
+       * @example Jx0c...
+       */
+      code: string;
+    };
+    /** SessionRead */
+    SessionRead: {
+      /**
+       * Csrf Token
+       * @description Send it as X-CSRF-Token with every change.
+       */
+      csrf_token: string;
+      user: components["schemas"]["UserRead"];
+    };
+    /**
+     * Status
+     * @description Where a run stands.
+     * @enum {string}
+     */
+    Status: "queued" | "dispatching" | "running" | "lost" | "succeeded" | "failed" | "stopped";
+    /**
+     * SuffixDrafter
+     * @description Suffix lookup: what most often followed the newest tokens in earlier responses to the same prompt, and in those
+     *     of its group that are being generated. Nothing is trained (DAS, arXiv:2511.13841).
+     */
+    SuffixDrafter: {
+      /**
+       * Draft Length
+       * @description Tokens proposed per verification round (k); where k is controlled, the most of them.
+       * @default 6
+       */
+      draft_length?: number;
+      /**
+       * Draft Length Control
+       * @description measured: each round's k, 0 included, is the one that measured round times and acceptance say is fastest for the
+       *     sequences then decoded. fixed: always draft_length.
+       * @default measured
+       * @enum {string}
+       */
+      draft_length_control?: "measured" | "fixed";
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "suffix";
+      /**
+       * Max Match Tokens
+       * @description Longest match that is looked for.
+       * @default 12
+       */
+      max_match_tokens?: number;
+      /**
+       * Max Stored Tokens
+       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.4 KB each; the prompts not seen for
+       *     longest are forgotten first. Give it room for an epoch's responses, or none is left when its prompt comes again.
+       * @default 250000
+       */
+      max_stored_tokens?: number;
+      /**
+       * Min Match Tokens
+       * @description Shortest match that is followed.
+       * @default 2
+       */
+      min_match_tokens?: number;
+    };
+    /**
+     * SweepCreate
+     * @description Runs to launch together: a configuration, and the values of the keys in which they differ.
+     */
+    SweepCreate: {
+      /**
+       * Axes
+       * @description Values by key: a run for every combination of them. An object is merged in, null is the default.
+       * @example {
+       *       "drafter.draft_length": [
+       *         1,
+       *         3,
+       *         5
+       *       ]
+       *     }
+       */
+      axes?: {
+        [key: string]: unknown[];
+      } | null;
+      /**
+       * Base Run Id
+       * @description A run whose configuration the runs start from.
+       */
+      base_run_id?: string | null;
+      /**
+       * Cluster
+       * @description Name of the cluster that carries its runs.
+       * @default local
+       */
+      cluster?: string;
+      /**
+       * @description What the runs have in common: a configuration, or in its place an `example` or a `base_run_id`.
+       * @example {
+       *       "drafter": {
+       *         "draft_length": 3,
+       *         "kind": "eagle3"
+       *       },
+       *       "grpo": {
+       *         "num_steps": 40
+       *       },
+       *       "task": {
+       *         "kind": "arithmetic",
+       *         "num_terms": 4
+       *       }
+       *     }
+       */
+      config?: components["schemas"]["RunConfig"] | null;
+      /**
+       * Example
+       * @description Name of a ready configuration: GET /run-config/examples has them.
+       */
+      example?: string | null;
+      /**
+       * Labels
+       * @description Of each run.
+       * @example {
+       *       "team": "post-training"
+       *     }
+       */
+      labels?: {
+        [key: string]: string;
+      };
+      /**
+       * Max Attempts
+       * @description Of each run.
+       * @default 3
+       */
+      max_attempts?: number;
+      /**
+       * Max Concurrent
+       * @description How many of its runs may go on at once; null for as many as the cluster lets.
+       */
+      max_concurrent?: number | null;
+      /**
+       * Name
+       * @description What people call it; the runs' names begin with it.
+       * @example draft lengths
+       */
+      name: string;
+      /**
+       * Notes
+       * @default
+       */
+      notes?: string;
+      /**
+       * Overrides
+       * @description JSON merge patch (RFC 7396) on what they have in common.
+       */
+      overrides?: {
+        [key: string]: unknown;
+      };
+      /**
+       * Points
+       * @description In place of `axes`: the values of each run by key.
+       */
+      points?:
+        | {
+            [key: string]: unknown;
+          }[]
+        | null;
+      /**
+       * Priority
+       * @description Of each run in the queue.
+       * @default 0
+       */
+      priority?: number;
+      /**
+       * Project
+       * @description Name of the project it belongs to; without one `default`, or the only project you can launch runs in.
+       */
+      project?: string | null;
+    };
+    /** SweepPage */
+    SweepPage: {
+      /** Items */
+      items: components["schemas"]["SweepSummary"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
+     * SweepRead
+     * @description A sweep with its runs: each tells its point and the latest values of four series.
+     */
+    SweepRead: {
+      /**
+       * Cluster
+       * @description Name of its cluster.
+       */
+      cluster: string;
+      /**
+       * Config
+       * @description What its runs have in common, before their points are laid over it.
+       */
+      config: {
+        [key: string]: unknown;
+      };
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Created By
+       * @description Name of the user.
+       */
+      created_by: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Ended
+       * @description All its runs have ended.
+       */
+      is_ended: boolean;
+      /**
+       * Keys
+       * @description What its runs differ in.
+       */
+      keys: string[];
+      /** Labels */
+      labels: {
+        [key: string]: string;
+      };
+      /** Max Concurrent */
+      max_concurrent: number | null;
+      /** Name */
+      name: string;
+      /** Notes */
+      notes: string;
+      /** Num Runs */
+      num_runs: number;
+      /**
+       * Num Runs By Status
+       * @description Statuses that no run has are left out.
+       */
+      num_runs_by_status: {
+        [key: string]: number;
+      };
+      /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
+      /**
+       * Runs
+       * @description In the order of their points.
+       */
+      runs: components["schemas"]["RunSummary"][];
+    };
+    /**
+     * SweepSummary
+     * @description A sweep in a list.
+     */
+    SweepSummary: {
+      /**
+       * Cluster
+       * @description Name of its cluster.
+       */
+      cluster: string;
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Created By
+       * @description Name of the user.
+       */
+      created_by: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Ended
+       * @description All its runs have ended.
+       */
+      is_ended: boolean;
+      /**
+       * Keys
+       * @description What its runs differ in.
+       */
+      keys: string[];
+      /** Labels */
+      labels: {
+        [key: string]: string;
+      };
+      /** Max Concurrent */
+      max_concurrent: number | null;
+      /** Name */
+      name: string;
+      /** Num Runs */
+      num_runs: number;
+      /**
+       * Num Runs By Status
+       * @description Statuses that no run has are left out.
+       */
+      num_runs_by_status: {
+        [key: string]: number;
+      };
+      /**
+       * Project
+       * @description Name of its project.
+       */
+      project: string;
+    };
+    /**
+     * TokenCreate
+     * @description A token of your own. It can never do more than you may, whatever becomes of your roles.
+     */
+    TokenCreate: {
+      /**
+       * Expires At
+       * @description When it stops working; null for never.
+       */
+      expires_at?: string | null;
+      /**
+       * Name
+       * @example ci
+       */
+      name: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of yours.
+       */
+      project?: string | null;
+      /**
+       * Scopes
+       * @description write includes read, admin includes both.
+       * @example [
+       *       "read",
+       *       "write"
+       *     ]
+       */
+      scopes: ("read" | "write" | "admin")[];
+    };
+    /** TokenCreated */
+    TokenCreated: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Expires At */
+      expires_at: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Last Used At */
+      last_used_at: string | null;
+      /** Name */
+      name: string;
+      /**
+       * Prefix
+       * @description The visible part of the token.
+       */
+      prefix: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of its user's.
+       */
+      project: string | null;
+      /** Scopes */
+      scopes: string[];
+      /**
+       * Token
+       * @description The token itself, shown this once.
+       */
+      token: string;
+      /**
+       * User
+       * @description Whose it is.
+       */
+      user: string | null;
+    };
+    /** TokenRead */
+    TokenRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Expires At */
+      expires_at: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Last Used At */
+      last_used_at: string | null;
+      /** Name */
+      name: string;
+      /**
+       * Prefix
+       * @description The visible part of the token.
+       */
+      prefix: string;
+      /**
+       * Project
+       * @description The one project that it is good for; null for all of its user's.
+       */
+      project: string | null;
+      /** Scopes */
+      scopes: string[];
+      /**
+       * User
+       * @description Whose it is.
+       */
+      user: string | null;
+    };
+    /**
+     * TorchRollout
+     * @description Foredeck's own engine in PyTorch: static KV cache, speculative decoding with exact rejection sampling.
+     */
+    TorchRollout: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "torch";
+      /**
+       * Max Batch Size
+       * @description Sequences decoded together in one engine.
+       * @default 32
+       */
+      max_batch_size?: number;
+      /**
+       * Max New Tokens
+       * @description Longest response; a longer one is cut and counted as truncated.
+       * @default 128
+       */
+      max_new_tokens?: number;
+      /**
+       * Min P
+       * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
+       * @default 0
+       */
+      min_p?: number;
+      /**
+       * Num Engines
+       * @description Engines side by side, each in a process of its own with a share of the prompts.
+       * @default 1
+       */
+      num_engines?: number;
+      /**
+       * Precision
+       * @description Arithmetic of the engine's matrix products.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+      /**
+       * Temperature
+       * @description Sampling temperature in training; 0 is greedy and is refused, for GRPO needs a spread of samples.
+       * @default 1
+       */
+      temperature?: number;
+      /**
+       * Top K
+       * @description Samples come from this many most probable tokens; 0 keeps all.
+       * @default 0
+       */
+      top_k?: number;
+      /**
+       * Top P
+       * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
+       * @default 1
+       */
+      top_p?: number;
+    };
+    /**
+     * TorchTrainer
+     * @description Plain PyTorch on one device.
+     */
+    TorchTrainer: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "torch";
+      /**
+       * Max Grad Norm
+       * @description Gradients are scaled down to this norm; the draft head has a norm of its own.
+       * @default 1
+       */
+      max_grad_norm?: number;
+      /**
+       * Micro Batch Size
+       * @description Responses per forward and backward pass; changes memory and speed, not the result.
+       * @default 32
+       */
+      micro_batch_size?: number;
+      /**
+       * Num Threads
+       * @description CPU threads of each of the trainer's processes.
+       * @default 1
+       */
+      num_threads?: number;
+      /**
+       * Optimizer
+       * @description The policy's optimiser.
+       * @default {
+       *       "kind": "muon",
+       *       "learning_rate_matrices": 0.002,
+       *       "learning_rate_others": 0.0001
+       *     }
+       */
+      optimizer?: components["schemas"]["AdamWOptimizer"] | components["schemas"]["MuonOptimizer"];
+      /**
+       * Precision
+       * @description Precision of the forward passes; the optimiser's parameters stay in float32.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+    };
+    /**
+     * UserCreate
+     * @description A person. Without a role in a project they see nothing, unless they administer everything.
+     */
+    UserCreate: {
+      /** Email */
+      email?: string | null;
+      /**
+       * Is Admin
+       * @description May do everything, in every project and with clusters and users.
+       * @default false
+       */
+      is_admin?: boolean;
+      /**
+       * Name
+       * @description Stays as it is: the audit log holds it.
+       * @example grace
+       */
+      name: string;
+      /**
+       * Oidc Subject
+       * @description Who it is at the identity provider: `sub` of its ID tokens. Without one they log in by links.
+       */
+      oidc_subject?: string | null;
+    };
+    /** UserRead */
+    UserRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Email */
+      email: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /**
+       * Is Active
+       * @description Whoever is not is refused, whatever tokens they hold.
+       */
+      is_active: boolean;
+      /**
+       * Is Admin
+       * @description May do everything, in every project and with clusters and users.
+       */
+      is_admin: boolean;
+      /** Name */
+      name: string;
+      /**
+       * Oidc Subject
+       * @description Who it is at the identity provider; null for users who log in by links alone.
+       */
+      oidc_subject: string | null;
+    };
+    /**
+     * UserUpdate
+     * @description What is left out stays.
+     */
+    UserUpdate: {
+      /** Email */
+      email?: string | null;
+      /**
+       * Is Active
+       * @description Whoever is not is refused, whatever tokens they hold; their sessions and login links end for good.
+       */
+      is_active?: boolean | null;
+      /** Is Admin */
+      is_admin?: boolean | null;
+      /**
+       * Oidc Subject
+       * @description Links the user with that person at the identity provider.
+       */
+      oidc_subject?: string | null;
+    };
+    /**
+     * ValidationConfig
+     * @description Accuracy on held-out prompts that are the same at every validation.
+     */
+    ValidationConfig: {
+      /**
+       * Interval Steps
+       * @description Steps between validations, besides one before the first step and one after the last; 0 switches it off.
+       * @default 10
+       */
+      interval_steps?: number;
+      /**
+       * Num Prompts
+       * @description Held-out prompts, one response each.
+       * @default 128
+       */
+      num_prompts?: number;
+      /**
+       * Temperature
+       * @description Sampling temperature of validation; 0 is greedy.
+       * @default 1
+       */
+      temperature?: number;
+    };
+    /**
+     * VllmRollout
+     * @description vLLM: for models that need more than one device or long contexts; runs on processors too, slowly.
+     */
+    VllmRollout: {
+      /**
+       * Enforce Eager
+       * @description Runs without CUDA graphs and compilation: a quicker start and slower rounds.
+       * @default false
+       */
+      enforce_eager?: boolean;
+      /**
+       * Gpu Memory Fraction
+       * @description Share of each GPU's memory for the engine's weights and KV cache. Colocated, the trainer has the rest.
+       * @default 0.6
+       */
+      gpu_memory_fraction?: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "vllm";
+      /**
+       * Kv Cache Gib
+       * @description KV cache of an engine that runs on processors; on a GPU gpu_memory_fraction decides.
+       * @default 1
+       */
+      kv_cache_gib?: number;
+      /**
+       * Max Batch Size
+       * @description Sequences decoded together in one engine.
+       * @default 32
+       */
+      max_batch_size?: number;
+      /**
+       * Max New Tokens
+       * @description Longest response; a longer one is cut and counted as truncated.
+       * @default 128
+       */
+      max_new_tokens?: number;
+      /**
+       * Max Sequence Tokens
+       * @description Longest prompt and response together; what the policy's positions allow where not given. Memory for one such
+       *     sequence must be there.
+       */
+      max_sequence_tokens?: number | null;
+      /**
+       * Min P
+       * @description Tokens less probable than this share of the most probable one's probability are never drawn; 0 keeps all.
+       * @default 0
+       */
+      min_p?: number;
+      /**
+       * Num Engines
+       * @description Engines side by side, each in a process of its own with a share of the prompts.
+       * @default 1
+       */
+      num_engines?: number;
+      /**
+       * Precision
+       * @description Arithmetic of the engine's matrix products.
+       * @default bfloat16
+       * @enum {string}
+       */
+      precision?: "bfloat16" | "float32";
+      /**
+       * Temperature
+       * @description Sampling temperature in training; 0 is greedy and is refused, for GRPO needs a spread of samples.
+       * @default 1
+       */
+      temperature?: number;
+      /**
+       * Tensor Parallel Size
+       * @description GPUs that one engine's weights are cut over.
+       * @default 1
+       */
+      tensor_parallel_size?: number;
+      /**
+       * Top K
+       * @description Samples come from this many most probable tokens; 0 keeps all.
+       * @default 0
+       */
+      top_k?: number;
+      /**
+       * Top P
+       * @description Samples come from the fewest most probable tokens that together have at least this probability; 1 keeps all.
+       * @default 1
+       */
+      top_p?: number;
+    };
+    /**
+     * WarmUpConfig
+     * @description Supervised training on worked solutions before reinforcement learning starts; its result is cached.
+     */
+    WarmUpConfig: {
+      /**
+       * Batch Size
+       * @description Worked solutions per step.
+       * @default 32
+       */
+      batch_size?: number;
+      /**
+       * Learning Rate Matrices
+       * @description Muon's learning rate, for the weight matrices inside the layers.
+       * @default 0.02
+       */
+      learning_rate_matrices?: number;
+      /**
+       * Learning Rate Others
+       * @description AdamW's learning rate, for embeddings, head and norms.
+       * @default 0.002
+       */
+      learning_rate_others?: number;
+      /**
+       * Num Steps
+       * @description Optimiser steps of supervised training.
+       * @default 150
+       */
+      num_steps?: number;
+    };
+    /**
+     * WeightSyncConfig
+     * @description The policy's new weights on their way into the engines, in every step.
+     */
+    WeightSyncConfig: {
+      /**
+       * Bucket Mib
+       * @description Weights are gathered and sent in buckets of about this size; two of them are in memory at a time.
+       * @default 256
+       */
+      bucket_mib?: number;
+      /**
+       * Verify Checksum
+       * @description Compare checksums of every tensor as the trainer has it and as each engine received it; a difference
+       *     ends the run.
+       * @default false
+       */
+      verify_checksum?: boolean;
+    };
+    /**
+     * ZeroOverlong
+     * @description A response that is cut at max_new_tokens gets 0 and is not scored.
+     */
+    ZeroOverlong: {
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      kind: "zero";
+    };
+  };
+  responses: never;
+  parameters: never;
+  requestBodies: never;
+  headers: never;
+  pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    audit_list: {
-        parameters: {
-            query?: {
-                /** @description Items of one page at most */
-                limit?: number;
-                /** @description next_cursor of the page before */
-                cursor?: string | null;
-                /** @description As an entry names it, or a user's name */
-                actor?: string | null;
-                /** @description run.launch, or run for all of run.* */
-                action?: string | null;
-                /** @description An id or a name, as an entry names it */
-                target?: string | null;
-                /** @description Name of a project */
-                project?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "action": "run.launch",
-                     *           "actor": "token:grace/ci",
-                     *           "address": "192.0.2.7",
-                     *           "detail": {
-                     *             "name": "eagle3 k=3"
-                     *           },
-                     *           "id": 42,
-                     *           "project": "post-training",
-                     *           "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *           "target": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *           "time": "2030-01-31T12:00:00Z"
-                     *         }
-                     *       ],
-                     *       "next_cursor": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["AuditPage"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  audit_list: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+        /** @description As an entry names it, or a user's name */
+        actor?: string | null;
+        /** @description run.launch, or run for all of run.* */
+        action?: string | null;
+        /** @description An id or a name, as an entry names it */
+        target?: string | null;
+        /** @description Name of a project */
+        project?: string | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    clusters_list: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "address": "http://ray-head:8265",
-                     *         "api_url": "https://foredeck.example.org",
-                     *         "code": {
-                     *           "kind": "installed"
-                     *         },
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "is_embedded": false,
-                     *         "max_concurrent_runs": 2,
-                     *         "max_concurrent_runs_per_project": null,
-                     *         "max_concurrent_runs_per_user": null,
-                     *         "name": "h100-east",
-                     *         "num_live_runs": 1,
-                     *         "num_queued_runs": 0,
-                     *         "python": "/opt/foredeck/bin/python",
-                     *         "reachability": {
-                     *           "detail": "Ray 2.60.0 answers.",
-                     *           "ray_version": "2.60.0",
-                     *           "state": "reachable"
-                     *         },
-                     *         "resources": {
-                     *           "GPU": {
-                     *             "total": 8,
-                     *             "used": 1
-                     *           }
-                     *         },
-                     *         "reward_modules": [
-                     *           "our_rewards"
-                     *         ],
-                     *         "storage_dir": "/mnt/shared/foredeck"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["ClusterRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "action": "run.launch",
+           *           "actor": "token:grace/ci",
+           *           "address": "192.0.2.7",
+           *           "detail": {
+           *             "name": "eagle3 k=3"
+           *           },
+           *           "id": 42,
+           *           "project": "post-training",
+           *           "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *           "target": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "time": "2030-01-31T12:00:00Z"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["AuditPage"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    clusters_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "address": "http://ray-head:8265",
-                 *       "api_url": "https://foredeck.example.org",
-                 *       "code": {
-                 *         "kind": "installed"
-                 *       },
-                 *       "max_concurrent_runs": 2,
-                 *       "max_concurrent_runs_per_project": null,
-                 *       "max_concurrent_runs_per_user": null,
-                 *       "name": "h100-east",
-                 *       "python": "/opt/foredeck/bin/python",
-                 *       "reward_modules": [
-                 *         "our_rewards"
-                 *       ],
-                 *       "storage_dir": "/mnt/shared/foredeck"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ClusterCreate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "address": "http://ray-head:8265",
-                     *       "api_url": "https://foredeck.example.org",
-                     *       "code": {
-                     *         "kind": "installed"
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_embedded": false,
-                     *       "max_concurrent_runs": 2,
-                     *       "max_concurrent_runs_per_project": null,
-                     *       "max_concurrent_runs_per_user": null,
-                     *       "name": "h100-east",
-                     *       "num_live_runs": 1,
-                     *       "num_queued_runs": 0,
-                     *       "python": "/opt/foredeck/bin/python",
-                     *       "reachability": {
-                     *         "detail": "Ray 2.60.0 answers.",
-                     *         "ray_version": "2.60.0",
-                     *         "state": "reachable"
-                     *       },
-                     *       "resources": {
-                     *         "GPU": {
-                     *           "total": 8,
-                     *           "used": 1
-                     *         }
-                     *       },
-                     *       "reward_modules": [
-                     *         "our_rewards"
-                     *       ],
-                     *       "storage_dir": "/mnt/shared/foredeck"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ClusterRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  clusters_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    clusters_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "address": "http://ray-head:8265",
-                     *       "api_url": "https://foredeck.example.org",
-                     *       "code": {
-                     *         "kind": "installed"
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_embedded": false,
-                     *       "max_concurrent_runs": 2,
-                     *       "max_concurrent_runs_per_project": null,
-                     *       "max_concurrent_runs_per_user": null,
-                     *       "name": "h100-east",
-                     *       "num_live_runs": 1,
-                     *       "num_queued_runs": 0,
-                     *       "python": "/opt/foredeck/bin/python",
-                     *       "reachability": {
-                     *         "detail": "Ray 2.60.0 answers.",
-                     *         "ray_version": "2.60.0",
-                     *         "state": "reachable"
-                     *       },
-                     *       "resources": {
-                     *         "GPU": {
-                     *           "total": 8,
-                     *           "used": 1
-                     *         }
-                     *       },
-                     *       "reward_modules": [
-                     *         "our_rewards"
-                     *       ],
-                     *       "storage_dir": "/mnt/shared/foredeck"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ClusterRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "address": "http://ray-head:8265",
+           *         "api_url": "https://foredeck.example.org",
+           *         "code": {
+           *           "kind": "installed"
+           *         },
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_embedded": false,
+           *         "max_concurrent_runs": 2,
+           *         "max_concurrent_runs_per_project": null,
+           *         "max_concurrent_runs_per_user": null,
+           *         "name": "h100-east",
+           *         "num_live_runs": 1,
+           *         "num_queued_runs": 0,
+           *         "python": "/opt/foredeck/bin/python",
+           *         "reachability": {
+           *           "detail": "Ray 2.60.0 answers.",
+           *           "ray_version": "2.60.0",
+           *           "state": "reachable"
+           *         },
+           *         "resources": {
+           *           "GPU": {
+           *             "total": 8,
+           *             "used": 1
+           *           }
+           *         },
+           *         "reward_modules": [
+           *           "our_rewards"
+           *         ],
+           *         "storage_dir": "/mnt/shared/foredeck"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["ClusterRead"][];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    clusters_delete: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  clusters_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
     };
-    clusters_update: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "max_concurrent_runs": 4
-                 *     }
-                 */
-                "application/json": components["schemas"]["ClusterUpdate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "address": "http://ray-head:8265",
-                     *       "api_url": "https://foredeck.example.org",
-                     *       "code": {
-                     *         "kind": "installed"
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_embedded": false,
-                     *       "max_concurrent_runs": 4,
-                     *       "max_concurrent_runs_per_project": null,
-                     *       "max_concurrent_runs_per_user": null,
-                     *       "name": "h100-east",
-                     *       "num_live_runs": 1,
-                     *       "num_queued_runs": 0,
-                     *       "python": "/opt/foredeck/bin/python",
-                     *       "reachability": null,
-                     *       "resources": null,
-                     *       "reward_modules": [
-                     *         "our_rewards"
-                     *       ],
-                     *       "storage_dir": "/mnt/shared/foredeck"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ClusterRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "address": "http://ray-head:8265",
+         *       "api_url": "https://foredeck.example.org",
+         *       "code": {
+         *         "kind": "installed"
+         *       },
+         *       "max_concurrent_runs": 2,
+         *       "max_concurrent_runs_per_project": null,
+         *       "max_concurrent_runs_per_user": null,
+         *       "name": "h100-east",
+         *       "python": "/opt/foredeck/bin/python",
+         *       "reward_modules": [
+         *         "our_rewards"
+         *       ],
+         *       "storage_dir": "/mnt/shared/foredeck"
+         *     }
+         */
+        "application/json": components["schemas"]["ClusterCreate"];
+      };
     };
-    clusters_check: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                name: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "check-h100-east-3f2a9c1e"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ClusterCheckStarted"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 2,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": {
+           *         "detail": "Ray 2.60.0 answers.",
+           *         "ray_version": "2.60.0",
+           *         "state": "reachable"
+           *       },
+           *       "resources": {
+           *         "GPU": {
+           *           "total": 8,
+           *           "used": 1
+           *         }
+           *       },
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    clusters_check_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-                check_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "findings": [
-                     *         {
-                     *           "detail": "/mnt/shared/foredeck: shared by all",
-                     *           "is_ok": true,
-                     *           "name": "storage_dir"
-                     *         }
-                     *       ],
-                     *       "id": "check-h100-east-3f2a9c1e",
-                     *       "log": [],
-                     *       "state": "passed"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ClusterCheck"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  clusters_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        name: string;
+      };
+      cookie?: never;
     };
-    figures_list_figures: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "figures": [
-                     *         {
-                     *           "description": "Mean reward of each step's responses.",
-                     *           "group": "Learning",
-                     *           "name": "reward",
-                     *           "series": [
-                     *             "reward/train_mean"
-                     *           ],
-                     *           "title": "Reward"
-                     *         }
-                     *       ],
-                     *       "palette": {
-                     *         "reward": "#0072B2"
-                     *       },
-                     *       "run_colors": [
-                     *         "#0072B2",
-                     *         "#D55E00"
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["FiguresRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 2,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": {
+           *         "detail": "Ray 2.60.0 answers.",
+           *         "ray_version": "2.60.0",
+           *         "state": "reachable"
+           *       },
+           *       "resources": {
+           *         "GPU": {
+           *           "total": 8,
+           *           "used": 1
+           *         }
+           *       },
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    figures_get_template: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "meta": {
-                     *             "series": "reward/train_mean"
-                     *           },
-                     *           "name": "reward",
-                     *           "type": "scatter"
-                     *         }
-                     *       ],
-                     *       "layout": {
-                     *         "meta": {
-                     *           "empty": "The first step has not been rewarded yet.",
-                     *           "title": "Reward"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["FigureJson"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  clusters_delete: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        name: string;
+      };
+      cookie?: never;
     };
-    health: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "status": "ok"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Health"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    telemetry_ingest: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+  };
+  clusters_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "max_concurrent_runs": 4
+         *     }
+         */
+        "application/json": components["schemas"]["ClusterUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "events": [
-                 *         {
-                 *           "attempt": 1,
-                 *           "body": {
-                 *             "kind": "metrics",
-                 *             "step": 1,
-                 *             "values": {
-                 *               "reward/train_mean": 0.5
-                 *             }
-                 *           },
-                 *           "emitter": "driver/0",
-                 *           "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                 *           "seq": 1,
-                 *           "time": "2030-01-31T12:00:00Z"
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": {
-                    /** Events */
-                    events: {
-                        /**
-                         * Attempt
-                         * @description 1 for the first attempt.
-                         */
-                        attempt: number;
-                        /** Body */
-                        body: {
-                            /**
-                             * Host
-                             * @description Host name of the driver.
-                             */
-                            host: string;
-                            /**
-                             * Kind
-                             * @default started
-                             * @constant
-                             */
-                            kind?: "started";
-                            /**
-                             * Resumed From Step
-                             * @description Step of the checkpoint that the attempt goes on from; null for a fresh start.
-                             */
-                            resumed_from_step?: number | null;
-                            /**
-                             * Versions
-                             * @description Versions of the packages that decide the result.
-                             */
-                            versions: {
-                                [key: string]: string;
-                            };
-                        } | {
-                            /**
-                             * Kind
-                             * @default metrics
-                             * @constant
-                             */
-                            kind?: "metrics";
-                            /**
-                             * Step
-                             * @description The step on each metric's own axis; the first is 1, and 0 is the state before it.
-                             */
-                            step: number;
-                            /**
-                             * Values
-                             * @description Value by catalogue name. A missing measurement is left out, never sent as 0 or 1.
-                             */
-                            values: {
-                                [key: string]: number;
-                            };
-                        } | {
-                            /**
-                             * Kind
-                             * @default samples
-                             * @constant
-                             */
-                            kind?: "samples";
-                            /** Samples */
-                            samples: {
-                                /**
-                                 * Advantage
-                                 * @description Its advantage in the update.
-                                 */
-                                advantage: number;
-                                /**
-                                 * Answer
-                                 * @description What the reward compared with, cut where it is long; null where a version before stored none.
-                                 */
-                                answer?: string | null;
-                                /**
-                                 * Is Truncated
-                                 * @description Cut at max_new_tokens.
-                                 */
-                                is_truncated: boolean;
-                                /**
-                                 * Prompt
-                                 * @description The prompt's text.
-                                 */
-                                prompt: string;
-                                /**
-                                 * Response
-                                 * @description The response's text.
-                                 */
-                                response: string;
-                                /**
-                                 * Reward
-                                 * @description Its reward.
-                                 */
-                                reward: number;
-                                /**
-                                 * Rounds
-                                 * @description The rounds that made the response, in order.
-                                 */
-                                rounds: {
-                                    /**
-                                     * Draft Logprobs
-                                     * @description Log-probability of each drafted token under the draft.
-                                     */
-                                    draft_logprobs: number[];
-                                    /**
-                                     * Drafted
-                                     * @description Token ids proposed by the drafter; empty when the round was not speculated.
-                                     */
-                                    drafted: number[];
-                                    /**
-                                     * Emitted
-                                     * @description The token after the accepted ones: a correction, or the bonus when all were accepted; null when the response
-                                     *     ended inside the accepted block.
-                                     */
-                                    emitted: number | null;
-                                    /**
-                                     * Num Accepted
-                                     * @description How many of them, from the front, were accepted.
-                                     */
-                                    num_accepted: number;
-                                    /**
-                                     * Policy Logprobs
-                                     * @description Log-probability of each drafted token under the policy.
-                                     */
-                                    policy_logprobs: number[];
-                                }[];
-                                /**
-                                 * Vocabulary
-                                 * @description Text of each token id in the rounds.
-                                 */
-                                vocabulary: {
-                                    [key: string]: string;
-                                };
-                            }[];
-                            /** Step */
-                            step: number;
-                        } | {
-                            /**
-                             * Kind
-                             * @default checkpoint
-                             * @constant
-                             */
-                            kind?: "checkpoint";
-                            /**
-                             * Path
-                             * @description Folder, as the cluster's machines see it.
-                             */
-                            path: string;
-                            /** Size Bytes */
-                            size_bytes: number;
-                            /** Step */
-                            step: number;
-                        } | {
-                            /**
-                             * Kind
-                             * @default heartbeat
-                             * @constant
-                             */
-                            kind?: "heartbeat";
-                            /**
-                             * Stage
-                             * @description What a worker is doing now. The order is that of a run: set-up stages first, then those of one step.
-                             * @enum {string}
-                             */
-                            stage: "start" | "warm_up" | "draft_pretraining" | "data" | "prepare" | "generation" | "reward" | "logprob" | "train" | "draft" | "probe" | "validation" | "checkpoint";
-                            /**
-                             * Stage Progress Fraction
-                             * @description How far a long stage has come, where it is known.
-                             */
-                            stage_progress_fraction?: number | null;
-                            /**
-                             * Step
-                             * @description The GRPO step in progress; 0 during set-up.
-                             */
-                            step: number;
-                        } | {
-                            /**
-                             * Kind
-                             * @default log
-                             * @constant
-                             */
-                            kind?: "log";
-                            /**
-                             * Level
-                             * @enum {string}
-                             */
-                            level: "debug" | "info" | "warning" | "error";
-                            /** Message */
-                            message: string;
-                        } | {
-                            /**
-                             * Is Raised
-                             * @description False where the cause has gone.
-                             */
-                            is_raised: boolean;
-                            /**
-                             * Kind
-                             * @default alarm
-                             * @constant
-                             */
-                            kind?: "alarm";
-                            /**
-                             * Message
-                             * @description What was measured, with numbers; the catalogue says what it means and what to do.
-                             */
-                            message: string;
-                            /**
-                             * AlarmName
-                             * @description What is wrong.
-                             * @enum {string}
-                             */
-                            name: "distribution_drift" | "acceptance_collapse" | "no_speedup" | "logprob_mismatch" | "draft_decay";
-                            /** Step */
-                            step: number;
-                        } | {
-                            /**
-                             * Error
-                             * @description What went wrong and how to mend it, in words for the run's owner.
-                             */
-                            error?: string | null;
-                            /**
-                             * Is Retryable
-                             * @description Whether a new attempt could do better: true for a lost actor, false for a wrong configuration.
-                             * @default false
-                             */
-                            is_retryable?: boolean;
-                            /**
-                             * Kind
-                             * @default finished
-                             * @constant
-                             */
-                            kind?: "finished";
-                            /**
-                             * Outcome
-                             * @enum {string}
-                             */
-                            outcome: "succeeded" | "failed" | "stopped";
-                        };
-                        /**
-                         * Emitter
-                         * @description Role and rank of the process that reports.
-                         * @example driver/0
-                         */
-                        emitter: string;
-                        /**
-                         * Run Id
-                         * Format: uuid
-                         */
-                        run_id: string;
-                        /**
-                         * Schema Version
-                         * @default 1
-                         * @constant
-                         */
-                        schema_version?: 1;
-                        /**
-                         * Seq
-                         * @description Counts the emitter's events from 1 without gaps.
-                         */
-                        seq: number;
-                        /**
-                         * Time
-                         * Format: date-time
-                         * @description When it happened, by the worker's clock.
-                         */
-                        time: string;
+        content: {
+          /**
+           * @example {
+           *       "address": "http://ray-head:8265",
+           *       "api_url": "https://foredeck.example.org",
+           *       "code": {
+           *         "kind": "installed"
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_embedded": false,
+           *       "max_concurrent_runs": 4,
+           *       "max_concurrent_runs_per_project": null,
+           *       "max_concurrent_runs_per_user": null,
+           *       "name": "h100-east",
+           *       "num_live_runs": 1,
+           *       "num_queued_runs": 0,
+           *       "python": "/opt/foredeck/bin/python",
+           *       "reachability": null,
+           *       "resources": null,
+           *       "reward_modules": [
+           *         "our_rewards"
+           *       ],
+           *       "storage_dir": "/mnt/shared/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  clusters_check: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "id": "check-h100-east-3f2a9c1e"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterCheckStarted"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  clusters_check_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        name: string;
+        check_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "findings": [
+           *         {
+           *           "detail": "/mnt/shared/foredeck: shared by all",
+           *           "is_ok": true,
+           *           "name": "storage_dir"
+           *         }
+           *       ],
+           *       "id": "check-h100-east-3f2a9c1e",
+           *       "log": [],
+           *       "state": "passed"
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterCheck"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  figures_list_figures: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "figures": [
+           *         {
+           *           "description": "Mean reward of each step's responses.",
+           *           "group": "Learning",
+           *           "name": "reward",
+           *           "series": [
+           *             "reward/train_mean"
+           *           ],
+           *           "title": "Reward"
+           *         }
+           *       ],
+           *       "palette": {
+           *         "reward": "#0072B2"
+           *       },
+           *       "run_colors": [
+           *         "#0072B2",
+           *         "#D55E00"
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["FiguresRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  figures_get_template: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "meta": {
+           *             "series": "reward/train_mean"
+           *           },
+           *           "name": "reward",
+           *           "type": "scatter"
+           *         }
+           *       ],
+           *       "layout": {
+           *         "meta": {
+           *           "empty": "The first step has not been rewarded yet.",
+           *           "title": "Reward"
+           *         }
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["FigureJson"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  health: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "status": "ok"
+           *     }
+           */
+          "application/json": components["schemas"]["Health"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_ingest: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "events": [
+         *         {
+         *           "attempt": 1,
+         *           "body": {
+         *             "kind": "metrics",
+         *             "step": 1,
+         *             "values": {
+         *               "reward/train_mean": 0.5
+         *             }
+         *           },
+         *           "emitter": "driver/0",
+         *           "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+         *           "seq": 1,
+         *           "time": "2030-01-31T12:00:00Z"
+         *         }
+         *       ]
+         *     }
+         */
+        "application/json": {
+          /** Events */
+          events: {
+            /**
+             * Attempt
+             * @description 1 for the first attempt.
+             */
+            attempt: number;
+            /** Body */
+            body:
+              | {
+                  /**
+                   * Host
+                   * @description Host name of the driver.
+                   */
+                  host: string;
+                  /**
+                   * Kind
+                   * @default started
+                   * @constant
+                   */
+                  kind?: "started";
+                  /**
+                   * Resumed From Step
+                   * @description Step of the checkpoint that the attempt goes on from; null for a fresh start.
+                   */
+                  resumed_from_step?: number | null;
+                  /**
+                   * Versions
+                   * @description Versions of the packages that decide the result.
+                   */
+                  versions: {
+                    [key: string]: string;
+                  };
+                }
+              | {
+                  /**
+                   * Kind
+                   * @default metrics
+                   * @constant
+                   */
+                  kind?: "metrics";
+                  /**
+                   * Step
+                   * @description The step on each metric's own axis; the first is 1, and 0 is the state before it.
+                   */
+                  step: number;
+                  /**
+                   * Values
+                   * @description Value by catalogue name. A missing measurement is left out, never sent as 0 or 1.
+                   */
+                  values: {
+                    [key: string]: number;
+                  };
+                }
+              | {
+                  /**
+                   * Kind
+                   * @default samples
+                   * @constant
+                   */
+                  kind?: "samples";
+                  /** Samples */
+                  samples: {
+                    /**
+                     * Advantage
+                     * @description Its advantage in the update.
+                     */
+                    advantage: number;
+                    /**
+                     * Answer
+                     * @description What the reward compared with, cut where it is long; null where a version before stored none.
+                     */
+                    answer?: string | null;
+                    /**
+                     * Is Truncated
+                     * @description Cut at max_new_tokens.
+                     */
+                    is_truncated: boolean;
+                    /**
+                     * Prompt
+                     * @description The prompt's text.
+                     */
+                    prompt: string;
+                    /**
+                     * Response
+                     * @description The response's text.
+                     */
+                    response: string;
+                    /**
+                     * Reward
+                     * @description Its reward.
+                     */
+                    reward: number;
+                    /**
+                     * Rounds
+                     * @description The rounds that made the response, in order.
+                     */
+                    rounds: {
+                      /**
+                       * Draft Logprobs
+                       * @description Log-probability of each drafted token under the draft.
+                       */
+                      draft_logprobs: number[];
+                      /**
+                       * Drafted
+                       * @description Token ids proposed by the drafter; empty when the round was not speculated.
+                       */
+                      drafted: number[];
+                      /**
+                       * Emitted
+                       * @description The token after the accepted ones: a correction, or the bonus when all were accepted; null when the response
+                       *     ended inside the accepted block.
+                       */
+                      emitted: number | null;
+                      /**
+                       * Num Accepted
+                       * @description How many of them, from the front, were accepted.
+                       */
+                      num_accepted: number;
+                      /**
+                       * Policy Logprobs
+                       * @description Log-probability of each drafted token under the policy.
+                       */
+                      policy_logprobs: number[];
                     }[];
-                };
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
                     /**
-                     * @example {
-                     *       "acknowledged": [
-                     *         {
-                     *           "attempt": 1,
-                     *           "emitter": "driver/0",
-                     *           "seq": 1
-                     *         }
-                     *       ],
-                     *       "current_attempt": 1,
-                     *       "is_stop_requested": false
-                     *     }
+                     * Vocabulary
+                     * @description Text of each token id in the rounds.
                      */
-                    "application/json": components["schemas"]["IngestResponse"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    login_methods: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "oidc": {
-                     *         "name": "Example ID",
-                     *         "path": "/api/v1/login/oidc"
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["LoginMethods"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    login_links_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "expires_at": "2030-01-31T12:00:00Z",
-                     *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
-                     *     }
-                     */
-                    "application/json": components["schemas"]["LoginLinkRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    projects_list: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "name": "post-training",
-                     *         "num_members": 1,
-                     *         "num_runs": 0,
-                     *         "role": "admin"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["ProjectRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    projects_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "post-training"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ProjectWrite"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "name": "post-training",
-                     *       "num_members": 1,
-                     *       "num_runs": 0,
-                     *       "role": "admin"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ProjectRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    projects_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "name": "post-training",
-                     *       "num_members": 1,
-                     *       "num_runs": 0,
-                     *       "role": "admin"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ProjectRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    projects_delete: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    projects_update: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "alignment"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ProjectWrite"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "name": "alignment",
-                     *       "num_members": 1,
-                     *       "num_runs": 0,
-                     *       "role": "admin"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ProjectRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    members_list: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "is_active": true,
-                     *         "role": "launcher",
-                     *         "user": "grace"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["MemberRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    members_set: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                project: string;
-                user: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "role": "launcher"
-                 *     }
-                 */
-                "application/json": components["schemas"]["MemberWrite"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "is_active": true,
-                     *       "role": "launcher",
-                     *       "user": "grace"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["MemberRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    members_remove: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                project: string;
-                user: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    ready: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "checks": {
-                     *         "postgres": "ok",
-                     *         "redis": "ok",
-                     *         "schema": "ok"
-                     *       },
-                     *       "status": "ready"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Readiness"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Readiness"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    run_config_examples: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "config": {
-                     *           "audit": {
-                     *             "false_alarm_rate": 0.01,
-                     *             "max_acceptance_fall_fraction": 0.15,
-                     *             "max_evidence_tokens_per_step": 4096,
-                     *             "max_mismatch_growth_ratio": 3,
-                     *             "max_mismatch_ratio": 1.05,
-                     *             "max_tokens_per_step": 16384,
-                     *             "min_distance": 0.005
-                     *           },
-                     *           "checkpoint": {
-                     *             "interval_steps": 10,
-                     *             "max_kept": 2
-                     *           },
-                     *           "drafter": {
-                     *             "draft_length": 3,
-                     *             "draft_length_control": "measured",
-                     *             "draft_vocabulary_size": null,
-                     *             "kind": "eagle3",
-                     *             "online": {
-                     *               "batch_size": 16,
-                     *               "learning_rate_matrices": 0.01,
-                     *               "learning_rate_others": 0.001,
-                     *               "num_updates_per_step": 1,
-                     *               "unroll_length": 5
-                     *             },
-                     *             "path": null,
-                     *             "pretraining": {
-                     *               "batch_size": 16,
-                     *               "learning_rate_matrices": 0.02,
-                     *               "learning_rate_others": 0.002,
-                     *               "num_rollouts": 768,
-                     *               "num_steps": 120,
-                     *               "prompts": "task",
-                     *               "unroll_length": 5
-                     *             },
-                     *             "shape": {
-                     *               "hidden_size": null,
-                     *               "intermediate_size": null,
-                     *               "num_attention_heads": null,
-                     *               "num_key_value_heads": null
-                     *             }
-                     *           },
-                     *           "grpo": {
-                     *             "clip_ratio_high": 0.28,
-                     *             "clip_ratio_low": 0.2,
-                     *             "kl_penalty": 0,
-                     *             "leave_one_out": false,
-                     *             "normalize_advantages": true,
-                     *             "num_generations_per_prompt": 8,
-                     *             "num_prompts_per_step": 16,
-                     *             "num_steps": 40,
-                     *             "num_updates_per_step": 1
-                     *           },
-                     *           "job": "grpo",
-                     *           "policy": {
-                     *             "hidden_size": 256,
-                     *             "intermediate_size": 768,
-                     *             "kind": "scratch",
-                     *             "num_attention_heads": 4,
-                     *             "num_key_value_heads": 2,
-                     *             "num_layers": 6,
-                     *             "warm_up": {
-                     *               "batch_size": 32,
-                     *               "learning_rate_matrices": 0.02,
-                     *               "learning_rate_others": 0.002,
-                     *               "num_steps": 150
-                     *             }
-                     *           },
-                     *           "probe": {
-                     *             "interval_steps": 20
-                     *           },
-                     *           "resources": {
-                     *             "gpu_memory_gib": null,
-                     *             "gpus_per_node": 0,
-                     *             "num_generation_nodes": 0,
-                     *             "num_nodes": 1,
-                     *             "placement": "colocated"
-                     *           },
-                     *           "rollout": {
-                     *             "kind": "torch",
-                     *             "max_batch_size": 32,
-                     *             "max_new_tokens": 128,
-                     *             "min_p": 0,
-                     *             "num_engines": 1,
-                     *             "precision": "bfloat16",
-                     *             "temperature": 1,
-                     *             "top_k": 0,
-                     *             "top_p": 1
-                     *           },
-                     *           "samples": {
-                     *             "interval_steps": 5,
-                     *             "num_samples": 4
-                     *           },
-                     *           "schema_version": 1,
-                     *           "seed": 42,
-                     *           "task": {
-                     *             "kind": "arithmetic",
-                     *             "max_term": 99,
-                     *             "num_terms": 4
-                     *           },
-                     *           "trainer": {
-                     *             "kind": "torch",
-                     *             "max_grad_norm": 1,
-                     *             "micro_batch_size": 32,
-                     *             "num_threads": 1,
-                     *             "optimizer": {
-                     *               "kind": "muon",
-                     *               "learning_rate_matrices": 0.002,
-                     *               "learning_rate_others": 0.0001
-                     *             },
-                     *             "precision": "bfloat16"
-                     *           },
-                     *           "validation": {
-                     *             "interval_steps": 10,
-                     *             "num_prompts": 128,
-                     *             "temperature": 1
-                     *           },
-                     *           "weight_sync": {
-                     *             "bucket_mib": 256,
-                     *             "verify_checksum": false
-                     *           }
-                     *         },
-                     *         "description": "Sums.",
-                     *         "name": "arithmetic",
-                     *         "title": "Arithmetic"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["ConfigExample"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    run_config_schema: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "title": "RunConfig",
-                     *       "type": "object"
-                     *     }
-                     */
-                    "application/json": {
-                        [key: string]: unknown;
+                    vocabulary: {
+                      [key: string]: string;
                     };
+                  }[];
+                  /** Step */
+                  step: number;
+                }
+              | {
+                  /**
+                   * Kind
+                   * @default checkpoint
+                   * @constant
+                   */
+                  kind?: "checkpoint";
+                  /**
+                   * Path
+                   * @description Folder, as the cluster's machines see it.
+                   */
+                  path: string;
+                  /** Size Bytes */
+                  size_bytes: number;
+                  /** Step */
+                  step: number;
+                }
+              | {
+                  /**
+                   * Kind
+                   * @default heartbeat
+                   * @constant
+                   */
+                  kind?: "heartbeat";
+                  /**
+                   * Stage
+                   * @description What a worker is doing now. The order is that of a run: set-up stages first, then those of one step.
+                   * @enum {string}
+                   */
+                  stage:
+                    | "start"
+                    | "warm_up"
+                    | "draft_pretraining"
+                    | "data"
+                    | "prepare"
+                    | "generation"
+                    | "reward"
+                    | "logprob"
+                    | "train"
+                    | "draft"
+                    | "probe"
+                    | "validation"
+                    | "checkpoint";
+                  /**
+                   * Stage Progress Fraction
+                   * @description How far a long stage has come, where it is known.
+                   */
+                  stage_progress_fraction?: number | null;
+                  /**
+                   * Step
+                   * @description The GRPO step in progress; 0 during set-up.
+                   */
+                  step: number;
+                }
+              | {
+                  /**
+                   * Kind
+                   * @default log
+                   * @constant
+                   */
+                  kind?: "log";
+                  /**
+                   * Level
+                   * @enum {string}
+                   */
+                  level: "debug" | "info" | "warning" | "error";
+                  /** Message */
+                  message: string;
+                }
+              | {
+                  /**
+                   * Is Raised
+                   * @description False where the cause has gone.
+                   */
+                  is_raised: boolean;
+                  /**
+                   * Kind
+                   * @default alarm
+                   * @constant
+                   */
+                  kind?: "alarm";
+                  /**
+                   * Message
+                   * @description What was measured, with numbers; the catalogue says what it means and what to do.
+                   */
+                  message: string;
+                  /**
+                   * AlarmName
+                   * @description What is wrong.
+                   * @enum {string}
+                   */
+                  name:
+                    | "distribution_drift"
+                    | "acceptance_collapse"
+                    | "no_speedup"
+                    | "logprob_mismatch"
+                    | "draft_decay";
+                  /** Step */
+                  step: number;
+                }
+              | {
+                  /**
+                   * Error
+                   * @description What went wrong and how to mend it, in words for the run's owner.
+                   */
+                  error?: string | null;
+                  /**
+                   * Is Retryable
+                   * @description Whether a new attempt could do better: true for a lost actor, false for a wrong configuration.
+                   * @default false
+                   */
+                  is_retryable?: boolean;
+                  /**
+                   * Kind
+                   * @default finished
+                   * @constant
+                   */
+                  kind?: "finished";
+                  /**
+                   * Outcome
+                   * @enum {string}
+                   */
+                  outcome: "succeeded" | "failed" | "stopped";
                 };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            /**
+             * Emitter
+             * @description Role and rank of the process that reports.
+             * @example driver/0
+             */
+            emitter: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version?: 1;
+            /**
+             * Seq
+             * @description Counts the emitter's events from 1 without gaps.
+             */
+            seq: number;
+            /**
+             * Time
+             * Format: date-time
+             * @description When it happened, by the worker's clock.
+             */
+            time: string;
+          }[];
         };
+      };
     };
-    run_config_validate: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "config": {
-                 *         "drafter": {
-                 *           "draft_length": 3,
-                 *           "kind": "eagle3"
-                 *         },
-                 *         "grpo": {
-                 *           "num_steps": 40
-                 *         },
-                 *         "task": {
-                 *           "kind": "arithmetic",
-                 *           "num_terms": 4
-                 *         }
-                 *       }
-                 *     }
-                 */
-                "application/json": components["schemas"]["ConfigValidate"];
-            };
+        content: {
+          /**
+           * @example {
+           *       "acknowledged": [
+           *         {
+           *           "attempt": 1,
+           *           "emitter": "driver/0",
+           *           "seq": 1
+           *         }
+           *       ],
+           *       "current_attempt": 1,
+           *       "is_stop_requested": false
+           *     }
+           */
+          "application/json": components["schemas"]["IngestResponse"];
         };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "memory": {
-                     *         "capacity_gib": null,
-                     *         "devices": [
-                     *           {
-                     *             "num_devices": 1,
-                     *             "parts": [
-                     *               {
-                     *                 "gib": 0.02652597427368164,
-                     *                 "name": "weights"
-                     *               },
-                     *               {
-                     *                 "gib": 0.017683982849121094,
-                     *                 "name": "gradients"
-                     *               },
-                     *               {
-                     *                 "gib": 0.017683982849121094,
-                     *                 "name": "optimizer"
-                     *               },
-                     *               {
-                     *                 "gib": 0.20708084106445312,
-                     *                 "name": "activations"
-                     *               },
-                     *               {
-                     *                 "gib": 0.00506591796875,
-                     *                 "name": "draft and its optimizer"
-                     *               }
-                     *             ],
-                     *             "role": "training",
-                     *             "total_gib": 0.27404069900512695
-                     *           },
-                     *           {
-                     *             "num_devices": 1,
-                     *             "parts": [
-                     *               {
-                     *                 "gib": 0.00884246826171875,
-                     *                 "name": "engine's weights"
-                     *               },
-                     *               {
-                     *                 "gib": 0.00063323974609375,
-                     *                 "name": "engine's draft"
-                     *               },
-                     *               {
-                     *                 "gib": 0.025634765625,
-                     *                 "name": "KV cache"
-                     *               }
-                     *             ],
-                     *             "role": "generation",
-                     *             "total_gib": 0.0351104736328125
-                     *           }
-                     *         ],
-                     *         "unit": "process"
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ConfigValidated"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    runs_list: {
-        parameters: {
-            query?: {
-                /** @description Items of one page at most */
-                limit?: number;
-                /** @description next_cursor of the page before */
-                cursor?: string | null;
-                /** @description Statuses, comma-separated */
-                status?: string | null;
-                /** @description Part of the name or the notes, or an id */
-                search?: string | null;
-                /** @description key:value; several must all match */
-                label?: string[] | null;
-                /** @description Name of a project */
-                project?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "acceptance_length": 3.1,
-                     *           "cluster": "local",
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "current_attempt": 1,
-                     *           "ended_at": null,
-                     *           "gates_verdict": "pending",
-                     *           "generation_speedup": 1.6,
-                     *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *           "is_ended": false,
-                     *           "is_stop_requested": false,
-                     *           "job": "grpo",
-                     *           "labels": {
-                     *             "team": "post-training"
-                     *           },
-                     *           "name": "eagle3 k=3",
-                     *           "num_active_alarms": 1,
-                     *           "num_steps": 40,
-                     *           "priority": 0,
-                     *           "project": "default",
-                     *           "queue_position": null,
-                     *           "reward": 0.71,
-                     *           "stage": "generation",
-                     *           "stage_progress_fraction": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "status": "running",
-                     *           "status_reason": "Running.",
-                     *           "step": 12,
-                     *           "sweep_id": null,
-                     *           "sweep_point": null,
-                     *           "updated_at": "2030-01-31T12:00:00Z",
-                     *           "validation_accuracy": 0.68
-                     *         }
-                     *       ],
-                     *       "next_cursor": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunPage"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  login_methods: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    runs_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "config": {
-                 *         "drafter": {
-                 *           "draft_length": 3,
-                 *           "kind": "eagle3"
-                 *         },
-                 *         "grpo": {
-                 *           "num_steps": 40
-                 *         },
-                 *         "task": {
-                 *           "kind": "arithmetic",
-                 *           "num_terms": 4
-                 *         }
-                 *       },
-                 *       "labels": {
-                 *         "team": "post-training"
-                 *       },
-                 *       "name": "eagle3 k=3"
-                 *     }
-                 */
-                "application/json": components["schemas"]["RunCreate"];
-            };
+        content: {
+          /**
+           * @example {
+           *       "oidc": {
+           *         "name": "Example ID",
+           *         "path": "/api/v1/login/oidc"
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["LoginMethods"];
         };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": false,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Running.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    runs_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": false,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Running.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  login_links_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
     };
-    runs_update: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "notes": "Longer drafts than last week."
-                 *     }
-                 */
-                "application/json": components["schemas"]["RunUpdate"];
-            };
+        content: {
+          /**
+           * @example {
+           *       "expires_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
+           *     }
+           */
+          "application/json": components["schemas"]["LoginLinkRead"];
         };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": false,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Running.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    telemetry_get_alarms: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "attempt": 1,
-                     *           "ended_at": null,
-                     *           "ended_step": null,
-                     *           "ending": null,
-                     *           "is_active": true,
-                     *           "meaning": "The probe measured that generation with speculation takes longer than without.",
-                     *           "message": "Speedup 0.91 (95 % interval 0.88 to 0.94).",
-                     *           "name": "no_speedup",
-                     *           "step": 10,
-                     *           "time": "2030-01-31T12:00:00Z",
-                     *           "title": "No speedup",
-                     *           "what_to_do": "Set draft_length_control to measured, which switches speculation off where it does not pay, or choose a smaller draft_length."
-                     *         }
-                     *       ],
-                     *       "num_active": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["AlarmsRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  projects_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    runs_clone: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "name": "eagle3 k=5",
-                 *       "overrides": {
-                 *         "drafter": {
-                 *           "draft_length": 5
-                 *         }
-                 *       }
-                 *     }
-                 */
-                "application/json": components["schemas"]["RunClone"];
-            };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "name": "post-training",
+           *         "num_members": 1,
+           *         "num_runs": 0,
+           *         "role": "admin"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["ProjectRead"][];
         };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": false,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Running.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    runs_get_config_yaml: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                    "text/yaml": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  projects_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
     };
-    figures_get_figure: {
-        parameters: {
-            query?: {
-                max_points?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "meta": {
-                     *             "series": "reward/train_mean"
-                     *           },
-                     *           "name": "reward",
-                     *           "type": "scatter",
-                     *           "x": [
-                     *             1,
-                     *             2
-                     *           ],
-                     *           "y": [
-                     *             0.5,
-                     *             0.71
-                     *           ]
-                     *         }
-                     *       ],
-                     *       "layout": {
-                     *         "meta": {
-                     *           "empty": "The first step has not been rewarded yet.",
-                     *           "title": "Reward"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["FigureJson"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "post-training"
+         *     }
+         */
+        "application/json": components["schemas"]["ProjectWrite"];
+      };
     };
-    figures_get_figure_html: {
-        parameters: {
-            query?: {
-                max_points?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-                name: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/html": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "post-training",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    gates_get: {
-        parameters: {
-            query?: {
-                /** @description The evaluation to show; the newest without it. */
-                evaluation_id?: string | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "evaluation": {
-                     *         "created_at": "2030-01-31T12:30:00Z",
-                     *         "evaluated_by": null,
-                     *         "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
-                     *         "num_failed": 1,
-                     *         "num_gates": 1,
-                     *         "results": [
-                     *           {
-                     *             "aggregate": "mean",
-                     *             "assertion": "acceptance_length >= baseline - 0.1",
-                     *             "baseline": {
-                     *               "estimate": 3.12,
-                     *               "first_step": 1,
-                     *               "is_paired": true,
-                     *               "last_step": 40,
-                     *               "num_values": 40,
-                     *               "run_id": "0b7c2f8e-9a51-4f6e-8f57-5a3b1f0f9d20",
-                     *               "run_name": "nightly"
-                     *             },
-                     *             "confidence": 0.95,
-                     *             "estimate": 2.61,
-                     *             "first_step": 1,
-                     *             "high": 2.67,
-                     *             "is_passed": false,
-                     *             "last_step": 40,
-                     *             "limit": 3.02,
-                     *             "low": 2.55,
-                     *             "method": "pooled over steps, Student's t for autocorrelated steps around a trend, compared step by step",
-                     *             "metric": "rollout/acceptance_length_tokens",
-                     *             "name": "acceptance_length >= baseline - 0.1",
-                     *             "num_effective": 23.4,
-                     *             "num_non_finite": 0,
-                     *             "num_values": 40,
-                     *             "operator": ">=",
-                     *             "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
-                     *             "unit": "tokens",
-                     *             "verdict": "failed"
-                     *           }
-                     *         ],
-                     *         "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *         "run_status": "succeeded",
-                     *         "trigger": "end",
-                     *         "verdict": "failed"
-                     *       },
-                     *       "evaluations": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:30:00Z",
-                     *           "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
-                     *           "trigger": "end",
-                     *           "verdict": "failed"
-                     *         }
-                     *       ],
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "verdict": "failed"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunGates"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  projects_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        project: string;
+      };
+      cookie?: never;
     };
-    gates_get_markdown: {
-        parameters: {
-            query?: {
-                /** @description The evaluation to show; the newest without it. */
-                evaluation_id?: string | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/markdown": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "post-training",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    gates_get_junit: {
-        parameters: {
-            query?: {
-                /** @description The evaluation to show; the newest without it. */
-                evaluation_id?: string | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/xml": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  projects_delete: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+      };
+      cookie?: never;
     };
-    gates_evaluate: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "gates": [
-                 *         {
-                 *           "assertion": "acceptance_length >= baseline - 0.1",
-                 *           "baseline": "label:branch:main"
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": components["schemas"]["GateEvaluate"];
-            };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:30:00Z",
-                     *       "evaluated_by": null,
-                     *       "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
-                     *       "num_failed": 1,
-                     *       "num_gates": 1,
-                     *       "results": [
-                     *         {
-                     *           "aggregate": "mean",
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": {
-                     *             "estimate": 3.12,
-                     *             "first_step": 1,
-                     *             "is_paired": true,
-                     *             "last_step": 40,
-                     *             "num_values": 40,
-                     *             "run_id": "0b7c2f8e-9a51-4f6e-8f57-5a3b1f0f9d20",
-                     *             "run_name": "nightly"
-                     *           },
-                     *           "confidence": 0.95,
-                     *           "estimate": 2.61,
-                     *           "first_step": 1,
-                     *           "high": 2.67,
-                     *           "is_passed": false,
-                     *           "last_step": 40,
-                     *           "limit": 3.02,
-                     *           "low": 2.55,
-                     *           "method": "pooled over steps, Student's t for autocorrelated steps around a trend, compared step by step",
-                     *           "metric": "rollout/acceptance_length_tokens",
-                     *           "name": "acceptance_length >= baseline - 0.1",
-                     *           "num_effective": 23.4,
-                     *           "num_non_finite": 0,
-                     *           "num_values": 40,
-                     *           "operator": ">=",
-                     *           "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
-                     *           "unit": "tokens",
-                     *           "verdict": "failed"
-                     *         }
-                     *       ],
-                     *       "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "run_status": "succeeded",
-                     *       "trigger": "end",
-                     *       "verdict": "failed"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["GateEvaluationRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
         };
+      };
     };
-    telemetry_get_logs: {
-        parameters: {
-            query?: {
-                /** @description The first lines that follow this one. */
-                after?: number | null;
-                /** @description Lines before this one. */
-                before?: number | null;
-                limit?: number;
-                /** @description Lines of at least this severity. */
-                level?: ("debug" | "info" | "warning" | "error") | null;
-                /** @description Text in the message, in any case. */
-                search?: string | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "attempt": 1,
-                     *           "emitter": "driver/0",
-                     *           "id": 7,
-                     *           "level": "info",
-                     *           "message": "step 12: reward 0.71",
-                     *           "time": "2030-01-31T12:00:00Z"
-                     *         }
-                     *       ],
-                     *       "last_id": 7
-                     *     }
-                     */
-                    "application/json": components["schemas"]["LogPage"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  projects_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+      };
+      cookie?: never;
     };
-    telemetry_stream_logs: {
-        parameters: {
-            query?: {
-                after?: number;
-            };
-            header?: {
-                "last-event-id"?: number | null;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Server-sent events. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "alignment"
+         *     }
+         */
+        "application/json": components["schemas"]["ProjectWrite"];
+      };
     };
-    telemetry_get_samples: {
-        parameters: {
-            query?: {
-                step?: number | null;
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "advantage": 0.5,
-                     *           "answer": "46",
-                     *           "attempt": 1,
-                     *           "id": 1,
-                     *           "is_truncated": false,
-                     *           "prompt": "12+34=",
-                     *           "response": "46#46",
-                     *           "reward": 1,
-                     *           "rounds": [
-                     *             {
-                     *               "draft_logprobs": [
-                     *                 -0.1,
-                     *                 -0.2
-                     *               ],
-                     *               "drafted": [
-                     *                 8,
-                     *                 10
-                     *               ],
-                     *               "emitted": 3,
-                     *               "num_accepted": 2,
-                     *               "policy_logprobs": [
-                     *                 -0.1,
-                     *                 -0.3
-                     *               ]
-                     *             }
-                     *           ],
-                     *           "step": 10,
-                     *           "vocabulary": {
-                     *             "3": "#",
-                     *             "8": "4",
-                     *             "10": "6"
-                     *           }
-                     *         }
-                     *       ],
-                     *       "step": 10,
-                     *       "steps": [
-                     *         5,
-                     *         10
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SamplesRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "name": "alignment",
+           *       "num_members": 1,
+           *       "num_runs": 0,
+           *       "role": "admin"
+           *     }
+           */
+          "application/json": components["schemas"]["ProjectRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    telemetry_get_samples_parquet: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A Parquet file. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/vnd.apache.parquet": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  members_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        project: string;
+      };
+      cookie?: never;
     };
-    telemetry_list_series: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "axis": "step",
-                     *         "last_step": 12,
-                     *         "last_value": 0.71,
-                     *         "meaning": "Mean reward of the step's responses.",
-                     *         "name": "reward/train_mean",
-                     *         "num_non_finite": 0,
-                     *         "num_points": 12,
-                     *         "unit": "1"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["SeriesRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "is_active": true,
+           *         "role": "launcher",
+           *         "user": "grace"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["MemberRead"][];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    telemetry_get_series_data: {
-        parameters: {
-            query: {
-                /** @description Names of series, separated by commas. */
-                names: string;
-                /** @description Answer from the bucket of this step on. */
-                from_step?: number;
-                max_points?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "bucket_width": 1,
-                     *       "series": [
-                     *         {
-                     *           "attempt": [
-                     *             1,
-                     *             1
-                     *           ],
-                     *           "max": [
-                     *             0.5,
-                     *             0.71
-                     *           ],
-                     *           "min": [
-                     *             0.5,
-                     *             0.71
-                     *           ],
-                     *           "name": "reward/train_mean",
-                     *           "num_non_finite": 0,
-                     *           "step": [
-                     *             1,
-                     *             2
-                     *           ],
-                     *           "value": [
-                     *             0.5,
-                     *             0.71
-                     *           ]
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SeriesData"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  members_set: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+        user: string;
+      };
+      cookie?: never;
     };
-    runs_stop: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": true,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Stopping: the worker finishes its stage.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "role": "launcher"
+         *     }
+         */
+        "application/json": components["schemas"]["MemberWrite"];
+      };
     };
-    runs_wait: {
-        parameters: {
-            query?: {
-                /** @description Longest wait */
-                timeout_s?: number;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "attempts": [
-                     *         {
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "ended_at": null,
-                     *           "error": null,
-                     *           "last_checkpoint_step": 10,
-                     *           "number": 1,
-                     *           "outcome": null,
-                     *           "resumed_from_step": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
-                     *         }
-                     *       ],
-                     *       "cloned_from_id": null,
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "current_attempt": 1,
-                     *       "ended_at": null,
-                     *       "eta_s": 84,
-                     *       "gates": [
-                     *         {
-                     *           "assertion": "acceptance_length >= baseline - 0.1",
-                     *           "baseline": "label:branch:main",
-                     *           "confidence": 0.95,
-                     *           "name": null,
-                     *           "on_no_baseline": "pass",
-                     *           "on_undecided": "pass"
-                     *         }
-                     *       ],
-                     *       "gates_verdict": "pending",
-                     *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *       "is_ended": false,
-                     *       "is_stop_requested": false,
-                     *       "job": "grpo",
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
-                     *       "last_checkpoint_step": 10,
-                     *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
-                     *       "latest": {
-                     *         "reward/train_mean": 0.71,
-                     *         "rollout/acceptance_length_tokens": 3.1
-                     *       },
-                     *       "max_attempts": 3,
-                     *       "name": "eagle3 k=3",
-                     *       "notes": "Longer drafts than last week.",
-                     *       "num_active_alarms": 1,
-                     *       "num_steps": 40,
-                     *       "priority": 0,
-                     *       "project": "default",
-                     *       "queue_position": null,
-                     *       "stage": "generation",
-                     *       "stage_progress_fraction": null,
-                     *       "started_at": "2030-01-31T12:00:00Z",
-                     *       "status": "running",
-                     *       "status_reason": "Running.",
-                     *       "step": 12,
-                     *       "sweep_id": null,
-                     *       "sweep_point": null,
-                     *       "updated_at": "2030-01-31T12:00:00Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "is_active": true,
+           *       "role": "launcher",
+           *       "user": "grace"
+           *     }
+           */
+          "application/json": components["schemas"]["MemberRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    session_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "csrf_token": "k3v0Zt0yqV0n...",
-                     *       "user": {
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "email": "grace@example.org",
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "is_active": true,
-                     *         "is_admin": false,
-                     *         "name": "grace",
-                     *         "oidc_subject": null
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SessionRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  members_remove: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        project: string;
+        user: string;
+      };
+      cookie?: never;
     };
-    session_create: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "code": "Jx0cQ2..."
-                 *     }
-                 */
-                "application/json": components["schemas"]["SessionCreate"];
-            };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "csrf_token": "k3v0Zt0yqV0n...",
-                     *       "user": {
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "email": "grace@example.org",
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "is_active": true,
-                     *         "is_admin": false,
-                     *         "name": "grace",
-                     *         "oidc_subject": null
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SessionRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
         };
+      };
     };
-    session_delete: {
-        parameters: {
-            query?: {
-                /** @description In all browsers */
-                everywhere?: boolean;
-            };
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  ready: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    telemetry_stream: {
-        parameters: {
-            query?: {
-                /** @description Run ids separated by commas, or `all`. */
-                runs?: string;
-                after?: number | null;
-            };
-            header?: {
-                "last-event-id"?: number | null;
-            };
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Server-sent events. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "checks": {
+           *         "postgres": "ok",
+           *         "redis": "ok",
+           *         "schema": "ok"
+           *       },
+           *       "status": "ready"
+           *     }
+           */
+          "application/json": components["schemas"]["Readiness"];
         };
+      };
+      /** @description Service Unavailable */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["Readiness"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    sweeps_list: {
-        parameters: {
-            query?: {
-                /** @description Items of one page at most */
-                limit?: number;
-                /** @description next_cursor of the page before */
-                cursor?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "cluster": "local",
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "created_by": "admin",
-                     *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *           "is_ended": false,
-                     *           "keys": [
-                     *             "drafter.draft_length"
-                     *           ],
-                     *           "labels": {
-                     *             "team": "post-training"
-                     *           },
-                     *           "max_concurrent": 2,
-                     *           "name": "draft lengths",
-                     *           "num_runs": 3,
-                     *           "num_runs_by_status": {
-                     *             "queued": 1,
-                     *             "running": 2
-                     *           },
-                     *           "project": "default"
-                     *         }
-                     *       ],
-                     *       "next_cursor": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SweepPage"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  run_config_examples: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    sweeps_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "axes": {
-                 *         "drafter.draft_length": [
-                 *           1,
-                 *           3,
-                 *           5
-                 *         ]
-                 *       },
-                 *       "example": "arithmetic-eagle3",
-                 *       "labels": {
-                 *         "team": "post-training"
-                 *       },
-                 *       "max_concurrent": 2,
-                 *       "name": "draft lengths"
-                 *     }
-                 */
-                "application/json": components["schemas"]["SweepCreate"];
-            };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "config": {
+           *           "audit": {
+           *             "false_alarm_rate": 0.01,
+           *             "max_acceptance_fall_fraction": 0.15,
+           *             "max_evidence_tokens_per_step": 4096,
+           *             "max_mismatch_growth_ratio": 3,
+           *             "max_mismatch_ratio": 1.05,
+           *             "max_tokens_per_step": 16384,
+           *             "min_distance": 0.005
+           *           },
+           *           "checkpoint": {
+           *             "interval_steps": 10,
+           *             "max_kept": 2
+           *           },
+           *           "drafter": {
+           *             "draft_length": 3,
+           *             "draft_length_control": "measured",
+           *             "draft_vocabulary_size": null,
+           *             "kind": "eagle3",
+           *             "online": {
+           *               "batch_size": 16,
+           *               "learning_rate_matrices": 0.01,
+           *               "learning_rate_others": 0.001,
+           *               "num_updates_per_step": 1,
+           *               "unroll_length": 5
+           *             },
+           *             "path": null,
+           *             "pretraining": {
+           *               "batch_size": 16,
+           *               "learning_rate_matrices": 0.02,
+           *               "learning_rate_others": 0.002,
+           *               "num_rollouts": 768,
+           *               "num_steps": 120,
+           *               "prompts": "task",
+           *               "unroll_length": 5
+           *             },
+           *             "shape": {
+           *               "hidden_size": null,
+           *               "intermediate_size": null,
+           *               "num_attention_heads": null,
+           *               "num_key_value_heads": null
+           *             }
+           *           },
+           *           "grpo": {
+           *             "clip_ratio_high": 0.28,
+           *             "clip_ratio_low": 0.2,
+           *             "kl_penalty": 0,
+           *             "leave_one_out": false,
+           *             "normalize_advantages": true,
+           *             "num_generations_per_prompt": 8,
+           *             "num_prompts_per_step": 16,
+           *             "num_steps": 40,
+           *             "num_updates_per_step": 1
+           *           },
+           *           "job": "grpo",
+           *           "policy": {
+           *             "hidden_size": 256,
+           *             "intermediate_size": 768,
+           *             "kind": "scratch",
+           *             "num_attention_heads": 4,
+           *             "num_key_value_heads": 2,
+           *             "num_layers": 6,
+           *             "warm_up": {
+           *               "batch_size": 32,
+           *               "learning_rate_matrices": 0.02,
+           *               "learning_rate_others": 0.002,
+           *               "num_steps": 150
+           *             }
+           *           },
+           *           "probe": {
+           *             "interval_steps": 20
+           *           },
+           *           "resources": {
+           *             "gpu_memory_gib": null,
+           *             "gpus_per_node": 0,
+           *             "num_generation_nodes": 0,
+           *             "num_nodes": 1,
+           *             "placement": "colocated"
+           *           },
+           *           "rollout": {
+           *             "kind": "torch",
+           *             "max_batch_size": 32,
+           *             "max_new_tokens": 128,
+           *             "min_p": 0,
+           *             "num_engines": 1,
+           *             "precision": "bfloat16",
+           *             "temperature": 1,
+           *             "top_k": 0,
+           *             "top_p": 1
+           *           },
+           *           "samples": {
+           *             "interval_steps": 5,
+           *             "num_samples": 4
+           *           },
+           *           "schema_version": 1,
+           *           "seed": 42,
+           *           "task": {
+           *             "kind": "arithmetic",
+           *             "max_term": 99,
+           *             "num_terms": 4
+           *           },
+           *           "trainer": {
+           *             "kind": "torch",
+           *             "max_grad_norm": 1,
+           *             "micro_batch_size": 32,
+           *             "num_threads": 1,
+           *             "optimizer": {
+           *               "kind": "muon",
+           *               "learning_rate_matrices": 0.002,
+           *               "learning_rate_others": 0.0001
+           *             },
+           *             "precision": "bfloat16"
+           *           },
+           *           "validation": {
+           *             "interval_steps": 10,
+           *             "num_prompts": 128,
+           *             "temperature": 1
+           *           },
+           *           "weight_sync": {
+           *             "bucket_mib": 256,
+           *             "verify_checksum": false
+           *           }
+           *         },
+           *         "description": "Sums.",
+           *         "name": "arithmetic",
+           *         "title": "Arithmetic"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["ConfigExample"][];
         };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_ended": false,
-                     *       "keys": [
-                     *         "drafter.draft_length"
-                     *       ],
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "max_concurrent": 2,
-                     *       "name": "draft lengths",
-                     *       "notes": "",
-                     *       "num_runs": 3,
-                     *       "num_runs_by_status": {
-                     *         "queued": 1,
-                     *         "running": 2
-                     *       },
-                     *       "project": "default",
-                     *       "runs": [
-                     *         {
-                     *           "acceptance_length": 3.1,
-                     *           "cluster": "local",
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "current_attempt": 1,
-                     *           "ended_at": null,
-                     *           "gates_verdict": "pending",
-                     *           "generation_speedup": 1.6,
-                     *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *           "is_ended": false,
-                     *           "is_stop_requested": false,
-                     *           "job": "grpo",
-                     *           "labels": {
-                     *             "team": "post-training"
-                     *           },
-                     *           "name": "eagle3 k=3",
-                     *           "num_active_alarms": 1,
-                     *           "num_steps": 40,
-                     *           "priority": 0,
-                     *           "project": "default",
-                     *           "queue_position": null,
-                     *           "reward": 0.71,
-                     *           "stage": "generation",
-                     *           "stage_progress_fraction": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "status": "running",
-                     *           "status_reason": "Running.",
-                     *           "step": 12,
-                     *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *           "sweep_point": {
-                     *             "drafter.draft_length": 3
-                     *           },
-                     *           "updated_at": "2030-01-31T12:00:00Z",
-                     *           "validation_accuracy": 0.68
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SweepRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    sweeps_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                sweep_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_ended": false,
-                     *       "keys": [
-                     *         "drafter.draft_length"
-                     *       ],
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "max_concurrent": 2,
-                     *       "name": "draft lengths",
-                     *       "notes": "",
-                     *       "num_runs": 3,
-                     *       "num_runs_by_status": {
-                     *         "queued": 1,
-                     *         "running": 2
-                     *       },
-                     *       "project": "default",
-                     *       "runs": [
-                     *         {
-                     *           "acceptance_length": 3.1,
-                     *           "cluster": "local",
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "current_attempt": 1,
-                     *           "ended_at": null,
-                     *           "gates_verdict": "pending",
-                     *           "generation_speedup": 1.6,
-                     *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *           "is_ended": false,
-                     *           "is_stop_requested": false,
-                     *           "job": "grpo",
-                     *           "labels": {
-                     *             "team": "post-training"
-                     *           },
-                     *           "name": "eagle3 k=3",
-                     *           "num_active_alarms": 1,
-                     *           "num_steps": 40,
-                     *           "priority": 0,
-                     *           "project": "default",
-                     *           "queue_position": null,
-                     *           "reward": 0.71,
-                     *           "stage": "generation",
-                     *           "stage_progress_fraction": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "status": "running",
-                     *           "status_reason": "Running.",
-                     *           "step": 12,
-                     *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *           "sweep_point": {
-                     *             "drafter.draft_length": 3
-                     *           },
-                     *           "updated_at": "2030-01-31T12:00:00Z",
-                     *           "validation_accuracy": 0.68
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SweepRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  run_config_schema: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    sweeps_stop: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                sweep_id: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "cluster": "local",
-                     *       "config": {
-                     *         "audit": {
-                     *           "false_alarm_rate": 0.01,
-                     *           "max_acceptance_fall_fraction": 0.15,
-                     *           "max_evidence_tokens_per_step": 4096,
-                     *           "max_mismatch_growth_ratio": 3,
-                     *           "max_mismatch_ratio": 1.05,
-                     *           "max_tokens_per_step": 16384,
-                     *           "min_distance": 0.005
-                     *         },
-                     *         "checkpoint": {
-                     *           "interval_steps": 10,
-                     *           "max_kept": 2
-                     *         },
-                     *         "drafter": {
-                     *           "draft_length": 3,
-                     *           "draft_length_control": "measured",
-                     *           "draft_vocabulary_size": null,
-                     *           "kind": "eagle3",
-                     *           "online": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.01,
-                     *             "learning_rate_others": 0.001,
-                     *             "num_updates_per_step": 1,
-                     *             "unroll_length": 5
-                     *           },
-                     *           "path": null,
-                     *           "pretraining": {
-                     *             "batch_size": 16,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_rollouts": 768,
-                     *             "num_steps": 120,
-                     *             "prompts": "task",
-                     *             "unroll_length": 5
-                     *           },
-                     *           "shape": {
-                     *             "hidden_size": null,
-                     *             "intermediate_size": null,
-                     *             "num_attention_heads": null,
-                     *             "num_key_value_heads": null
-                     *           }
-                     *         },
-                     *         "grpo": {
-                     *           "clip_ratio_high": 0.28,
-                     *           "clip_ratio_low": 0.2,
-                     *           "kl_penalty": 0,
-                     *           "leave_one_out": false,
-                     *           "normalize_advantages": true,
-                     *           "num_generations_per_prompt": 8,
-                     *           "num_prompts_per_step": 16,
-                     *           "num_steps": 40,
-                     *           "num_updates_per_step": 1
-                     *         },
-                     *         "job": "grpo",
-                     *         "policy": {
-                     *           "hidden_size": 256,
-                     *           "intermediate_size": 768,
-                     *           "kind": "scratch",
-                     *           "num_attention_heads": 4,
-                     *           "num_key_value_heads": 2,
-                     *           "num_layers": 6,
-                     *           "warm_up": {
-                     *             "batch_size": 32,
-                     *             "learning_rate_matrices": 0.02,
-                     *             "learning_rate_others": 0.002,
-                     *             "num_steps": 150
-                     *           }
-                     *         },
-                     *         "probe": {
-                     *           "interval_steps": 20
-                     *         },
-                     *         "resources": {
-                     *           "gpu_memory_gib": null,
-                     *           "gpus_per_node": 0,
-                     *           "num_generation_nodes": 0,
-                     *           "num_nodes": 1,
-                     *           "placement": "colocated"
-                     *         },
-                     *         "rollout": {
-                     *           "kind": "torch",
-                     *           "max_batch_size": 32,
-                     *           "max_new_tokens": 128,
-                     *           "min_p": 0,
-                     *           "num_engines": 1,
-                     *           "precision": "bfloat16",
-                     *           "temperature": 1,
-                     *           "top_k": 0,
-                     *           "top_p": 1
-                     *         },
-                     *         "samples": {
-                     *           "interval_steps": 5,
-                     *           "num_samples": 4
-                     *         },
-                     *         "schema_version": 1,
-                     *         "seed": 42,
-                     *         "task": {
-                     *           "kind": "arithmetic",
-                     *           "max_term": 99,
-                     *           "num_terms": 4
-                     *         },
-                     *         "trainer": {
-                     *           "kind": "torch",
-                     *           "max_grad_norm": 1,
-                     *           "micro_batch_size": 32,
-                     *           "num_threads": 1,
-                     *           "optimizer": {
-                     *             "kind": "muon",
-                     *             "learning_rate_matrices": 0.002,
-                     *             "learning_rate_others": 0.0001
-                     *           },
-                     *           "precision": "bfloat16"
-                     *         },
-                     *         "validation": {
-                     *           "interval_steps": 10,
-                     *           "num_prompts": 128,
-                     *           "temperature": 1
-                     *         },
-                     *         "weight_sync": {
-                     *           "bucket_mib": 256,
-                     *           "verify_checksum": false
-                     *         }
-                     *       },
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "created_by": "admin",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_ended": true,
-                     *       "keys": [
-                     *         "drafter.draft_length"
-                     *       ],
-                     *       "labels": {
-                     *         "team": "post-training"
-                     *       },
-                     *       "max_concurrent": 2,
-                     *       "name": "draft lengths",
-                     *       "notes": "",
-                     *       "num_runs": 3,
-                     *       "num_runs_by_status": {
-                     *         "stopped": 3
-                     *       },
-                     *       "project": "default",
-                     *       "runs": [
-                     *         {
-                     *           "acceptance_length": 3.1,
-                     *           "cluster": "local",
-                     *           "created_at": "2030-01-31T12:00:00Z",
-                     *           "current_attempt": 1,
-                     *           "ended_at": null,
-                     *           "gates_verdict": "pending",
-                     *           "generation_speedup": 1.6,
-                     *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
-                     *           "is_ended": false,
-                     *           "is_stop_requested": false,
-                     *           "job": "grpo",
-                     *           "labels": {
-                     *             "team": "post-training"
-                     *           },
-                     *           "name": "eagle3 k=3",
-                     *           "num_active_alarms": 1,
-                     *           "num_steps": 40,
-                     *           "priority": 0,
-                     *           "project": "default",
-                     *           "queue_position": null,
-                     *           "reward": 0.71,
-                     *           "stage": "generation",
-                     *           "stage_progress_fraction": null,
-                     *           "started_at": "2030-01-31T12:00:00Z",
-                     *           "status": "running",
-                     *           "status_reason": "Running.",
-                     *           "step": 12,
-                     *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *           "sweep_point": {
-                     *             "drafter.draft_length": 3
-                     *           },
-                     *           "updated_at": "2030-01-31T12:00:00Z",
-                     *           "validation_accuracy": 0.68
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SweepRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "title": "RunConfig",
+           *       "type": "object"
+           *     }
+           */
+          "application/json": {
+            [key: string]: unknown;
+          };
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    tokens_list: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "expires_at": null,
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "last_used_at": null,
-                     *         "name": "ci",
-                     *         "prefix": "0c1d2e3f",
-                     *         "project": "default",
-                     *         "scopes": [
-                     *           "read",
-                     *           "write"
-                     *         ],
-                     *         "user": "grace"
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["TokenRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  run_config_validate: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
     };
-    tokens_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "expires_at": null,
-                 *       "name": "ci",
-                 *       "project": "default",
-                 *       "scopes": [
-                 *         "read",
-                 *         "write"
-                 *       ]
-                 *     }
-                 */
-                "application/json": components["schemas"]["TokenCreate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "expires_at": null,
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "last_used_at": null,
-                     *       "name": "ci",
-                     *       "prefix": "0c1d2e3f",
-                     *       "project": "default",
-                     *       "scopes": [
-                     *         "read",
-                     *         "write"
-                     *       ],
-                     *       "token": "fdk_0c1d2e3f_...",
-                     *       "user": "grace"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["TokenCreated"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "config": {
+         *         "drafter": {
+         *           "draft_length": 3,
+         *           "kind": "eagle3"
+         *         },
+         *         "grpo": {
+         *           "num_steps": 40
+         *         },
+         *         "task": {
+         *           "kind": "arithmetic",
+         *           "num_terms": 4
+         *         }
+         *       }
+         *     }
+         */
+        "application/json": components["schemas"]["ConfigValidate"];
+      };
     };
-    tokens_delete: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                token_id: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "memory": {
+           *         "capacity_gib": null,
+           *         "devices": [
+           *           {
+           *             "num_devices": 1,
+           *             "parts": [
+           *               {
+           *                 "gib": 0.02652597427368164,
+           *                 "name": "weights"
+           *               },
+           *               {
+           *                 "gib": 0.017683982849121094,
+           *                 "name": "gradients"
+           *               },
+           *               {
+           *                 "gib": 0.017683982849121094,
+           *                 "name": "optimizer"
+           *               },
+           *               {
+           *                 "gib": 0.20708084106445312,
+           *                 "name": "activations"
+           *               },
+           *               {
+           *                 "gib": 0.00506591796875,
+           *                 "name": "draft and its optimizer"
+           *               }
+           *             ],
+           *             "role": "training",
+           *             "total_gib": 0.27404069900512695
+           *           },
+           *           {
+           *             "num_devices": 1,
+           *             "parts": [
+           *               {
+           *                 "gib": 0.00884246826171875,
+           *                 "name": "engine's weights"
+           *               },
+           *               {
+           *                 "gib": 0.00063323974609375,
+           *                 "name": "engine's draft"
+           *               },
+           *               {
+           *                 "gib": 0.025634765625,
+           *                 "name": "KV cache"
+           *               }
+           *             ],
+           *             "role": "generation",
+           *             "total_gib": 0.0351104736328125
+           *           }
+           *         ],
+           *         "unit": "process"
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["ConfigValidated"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    users_list: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "created_at": "2030-01-31T12:00:00Z",
-                     *         "email": "grace@example.org",
-                     *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *         "is_active": true,
-                     *         "is_admin": false,
-                     *         "name": "grace",
-                     *         "oidc_subject": null
-                     *       }
-                     *     ]
-                     */
-                    "application/json": components["schemas"]["UserRead"][];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  runs_list: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+        /** @description Statuses, comma-separated */
+        status?: string | null;
+        /** @description Part of the name or the notes, or an id */
+        search?: string | null;
+        /** @description key:value; several must all match */
+        label?: string[] | null;
+        /** @description Name of a project */
+        project?: string | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    users_create: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
-                "Idempotency-Key"?: string | null;
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "email": "grace@example.org",
-                 *       "is_admin": false,
-                 *       "name": "grace"
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserCreate"];
-            };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "gates_verdict": "pending",
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "job": "grpo",
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
+           *           "num_steps": 40,
+           *           "priority": 0,
+           *           "project": "default",
+           *           "queue_position": null,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "sweep_id": null,
+           *           "sweep_point": null,
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["RunPage"];
         };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    /** @description Path of what was made. */
-                    Location?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "email": "grace@example.org",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_active": true,
-                     *       "is_admin": false,
-                     *       "name": "grace",
-                     *       "oidc_subject": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["UserRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    users_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                user: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "email": "grace@example.org",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_active": true,
-                     *       "is_admin": false,
-                     *       "name": "grace",
-                     *       "oidc_subject": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["UserRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  runs_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
     };
-    users_update: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                user: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "is_active": false
-                 *     }
-                 */
-                "application/json": components["schemas"]["UserUpdate"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2030-01-31T12:00:00Z",
-                     *       "email": "grace@example.org",
-                     *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-                     *       "is_active": false,
-                     *       "is_admin": false,
-                     *       "name": "grace",
-                     *       "oidc_subject": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["UserRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "config": {
+         *         "drafter": {
+         *           "draft_length": 3,
+         *           "kind": "eagle3"
+         *         },
+         *         "grpo": {
+         *           "num_steps": 40
+         *         },
+         *         "task": {
+         *           "kind": "arithmetic",
+         *           "num_terms": 4
+         *         }
+         *       },
+         *       "labels": {
+         *         "team": "post-training"
+         *       },
+         *       "name": "eagle3 k=3"
+         *     }
+         */
+        "application/json": components["schemas"]["RunCreate"];
+      };
     };
-    users_login_link: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                user: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "expires_at": "2030-01-31T12:00:00Z",
-                     *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
-                     *     }
-                     */
-                    "application/json": components["schemas"]["LoginLinkRead"];
-                };
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
         };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
     };
-    users_end_sessions: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
-                "X-CSRF-Token"?: string;
-            };
-            path: {
-                user: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Problem */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "detail": "/config/grpo/num_steps: must be at least 1.",
-                     *       "errors": [
-                     *         {
-                     *           "detail": "must be at least 1",
-                     *           "parameter": null,
-                     *           "pointer": "/config/grpo/num_steps",
-                     *           "value": 0
-                     *         }
-                     *       ],
-                     *       "instance": "/api/v1/runs",
-                     *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
+  };
+  runs_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
     };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "notes": "Longer drafts than last week."
+         *     }
+         */
+        "application/json": components["schemas"]["RunUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_alarms: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "attempt": 1,
+           *           "ended_at": null,
+           *           "ended_step": null,
+           *           "ending": null,
+           *           "is_active": true,
+           *           "meaning": "The probe measured that generation with speculation takes longer than without.",
+           *           "message": "Speedup 0.91 (95 % interval 0.88 to 0.94).",
+           *           "name": "no_speedup",
+           *           "step": 10,
+           *           "time": "2030-01-31T12:00:00Z",
+           *           "title": "No speedup",
+           *           "what_to_do": "Set draft_length_control to measured, which switches speculation off where it does not pay, or choose a smaller draft_length."
+           *         }
+           *       ],
+           *       "num_active": 1
+           *     }
+           */
+          "application/json": components["schemas"]["AlarmsRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_clone: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "eagle3 k=5",
+         *       "overrides": {
+         *         "drafter": {
+         *           "draft_length": 5
+         *         }
+         *       }
+         *     }
+         */
+        "application/json": components["schemas"]["RunClone"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_get_config_yaml: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/plain": string;
+          "text/yaml": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  figures_get_figure: {
+    parameters: {
+      query?: {
+        max_points?: number;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "meta": {
+           *             "series": "reward/train_mean"
+           *           },
+           *           "name": "reward",
+           *           "type": "scatter",
+           *           "x": [
+           *             1,
+           *             2
+           *           ],
+           *           "y": [
+           *             0.5,
+           *             0.71
+           *           ]
+           *         }
+           *       ],
+           *       "layout": {
+           *         "meta": {
+           *           "empty": "The first step has not been rewarded yet.",
+           *           "title": "Reward"
+           *         }
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["FigureJson"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  figures_get_figure_html: {
+    parameters: {
+      query?: {
+        max_points?: number;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/html": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  gates_get: {
+    parameters: {
+      query?: {
+        /** @description The evaluation to show; the newest without it. */
+        evaluation_id?: string | null;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "evaluation": {
+           *         "created_at": "2030-01-31T12:30:00Z",
+           *         "evaluated_by": null,
+           *         "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
+           *         "num_failed": 1,
+           *         "num_gates": 1,
+           *         "results": [
+           *           {
+           *             "aggregate": "mean",
+           *             "assertion": "acceptance_length >= baseline - 0.1",
+           *             "baseline": {
+           *               "estimate": 3.12,
+           *               "first_step": 1,
+           *               "is_paired": true,
+           *               "last_step": 40,
+           *               "num_values": 40,
+           *               "run_id": "0b7c2f8e-9a51-4f6e-8f57-5a3b1f0f9d20",
+           *               "run_name": "nightly"
+           *             },
+           *             "confidence": 0.95,
+           *             "estimate": 2.61,
+           *             "first_step": 1,
+           *             "high": 2.67,
+           *             "is_passed": false,
+           *             "last_step": 40,
+           *             "limit": 3.02,
+           *             "low": 2.55,
+           *             "method": "pooled over steps, Student's t for autocorrelated steps around a trend, compared step by step",
+           *             "metric": "rollout/acceptance_length_tokens",
+           *             "name": "acceptance_length >= baseline - 0.1",
+           *             "num_effective": 23.4,
+           *             "num_non_finite": 0,
+           *             "num_values": 40,
+           *             "operator": ">=",
+           *             "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
+           *             "unit": "tokens",
+           *             "verdict": "failed"
+           *           }
+           *         ],
+           *         "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *         "run_status": "succeeded",
+           *         "trigger": "end",
+           *         "verdict": "failed"
+           *       },
+           *       "evaluations": [
+           *         {
+           *           "created_at": "2030-01-31T12:30:00Z",
+           *           "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
+           *           "trigger": "end",
+           *           "verdict": "failed"
+           *         }
+           *       ],
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "verdict": "failed"
+           *     }
+           */
+          "application/json": components["schemas"]["RunGates"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  gates_get_markdown: {
+    parameters: {
+      query?: {
+        /** @description The evaluation to show; the newest without it. */
+        evaluation_id?: string | null;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/markdown": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  gates_get_junit: {
+    parameters: {
+      query?: {
+        /** @description The evaluation to show; the newest without it. */
+        evaluation_id?: string | null;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/xml": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  gates_evaluate: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "gates": [
+         *         {
+         *           "assertion": "acceptance_length >= baseline - 0.1",
+         *           "baseline": "label:branch:main"
+         *         }
+         *       ]
+         *     }
+         */
+        "application/json": components["schemas"]["GateEvaluate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:30:00Z",
+           *       "evaluated_by": null,
+           *       "id": "d1f6a1de-7b0b-4b57-8f0c-0c1e7b3b2a55",
+           *       "num_failed": 1,
+           *       "num_gates": 1,
+           *       "results": [
+           *         {
+           *           "aggregate": "mean",
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": {
+           *             "estimate": 3.12,
+           *             "first_step": 1,
+           *             "is_paired": true,
+           *             "last_step": 40,
+           *             "num_values": 40,
+           *             "run_id": "0b7c2f8e-9a51-4f6e-8f57-5a3b1f0f9d20",
+           *             "run_name": "nightly"
+           *           },
+           *           "confidence": 0.95,
+           *           "estimate": 2.61,
+           *           "first_step": 1,
+           *           "high": 2.67,
+           *           "is_passed": false,
+           *           "last_step": 40,
+           *           "limit": 3.02,
+           *           "low": 2.55,
+           *           "method": "pooled over steps, Student's t for autocorrelated steps around a trend, compared step by step",
+           *           "metric": "rollout/acceptance_length_tokens",
+           *           "name": "acceptance_length >= baseline - 0.1",
+           *           "num_effective": 23.4,
+           *           "num_non_finite": 0,
+           *           "num_values": 40,
+           *           "operator": ">=",
+           *           "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
+           *           "unit": "tokens",
+           *           "verdict": "failed"
+           *         }
+           *       ],
+           *       "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "run_status": "succeeded",
+           *       "trigger": "end",
+           *       "verdict": "failed"
+           *     }
+           */
+          "application/json": components["schemas"]["GateEvaluationRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_logs: {
+    parameters: {
+      query?: {
+        /** @description The first lines that follow this one. */
+        after?: number | null;
+        /** @description Lines before this one. */
+        before?: number | null;
+        limit?: number;
+        /** @description Lines of at least this severity. */
+        level?: ("debug" | "info" | "warning" | "error") | null;
+        /** @description Text in the message, in any case. */
+        search?: string | null;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "attempt": 1,
+           *           "emitter": "driver/0",
+           *           "id": 7,
+           *           "level": "info",
+           *           "message": "step 12: reward 0.71",
+           *           "time": "2030-01-31T12:00:00Z"
+           *         }
+           *       ],
+           *       "last_id": 7
+           *     }
+           */
+          "application/json": components["schemas"]["LogPage"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_stream_logs: {
+    parameters: {
+      query?: {
+        after?: number;
+      };
+      header?: {
+        "last-event-id"?: number | null;
+      };
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Server-sent events. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/event-stream": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_samples: {
+    parameters: {
+      query?: {
+        step?: number | null;
+        limit?: number;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "advantage": 0.5,
+           *           "answer": "46",
+           *           "attempt": 1,
+           *           "id": 1,
+           *           "is_truncated": false,
+           *           "prompt": "12+34=",
+           *           "response": "46#46",
+           *           "reward": 1,
+           *           "rounds": [
+           *             {
+           *               "draft_logprobs": [
+           *                 -0.1,
+           *                 -0.2
+           *               ],
+           *               "drafted": [
+           *                 8,
+           *                 10
+           *               ],
+           *               "emitted": 3,
+           *               "num_accepted": 2,
+           *               "policy_logprobs": [
+           *                 -0.1,
+           *                 -0.3
+           *               ]
+           *             }
+           *           ],
+           *           "step": 10,
+           *           "vocabulary": {
+           *             "3": "#",
+           *             "8": "4",
+           *             "10": "6"
+           *           }
+           *         }
+           *       ],
+           *       "step": 10,
+           *       "steps": [
+           *         5,
+           *         10
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SamplesRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_samples_parquet: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A Parquet file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/vnd.apache.parquet": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_list_series: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "axis": "step",
+           *         "last_step": 12,
+           *         "last_value": 0.71,
+           *         "meaning": "Mean reward of the step's responses.",
+           *         "name": "reward/train_mean",
+           *         "num_non_finite": 0,
+           *         "num_points": 12,
+           *         "unit": "1"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["SeriesRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_get_series_data: {
+    parameters: {
+      query: {
+        /** @description Names of series, separated by commas. */
+        names: string;
+        /** @description Answer from the bucket of this step on. */
+        from_step?: number;
+        max_points?: number;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "bucket_width": 1,
+           *       "series": [
+           *         {
+           *           "attempt": [
+           *             1,
+           *             1
+           *           ],
+           *           "max": [
+           *             0.5,
+           *             0.71
+           *           ],
+           *           "min": [
+           *             0.5,
+           *             0.71
+           *           ],
+           *           "name": "reward/train_mean",
+           *           "num_non_finite": 0,
+           *           "step": [
+           *             1,
+           *             2
+           *           ],
+           *           "value": [
+           *             0.5,
+           *             0.71
+           *           ]
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SeriesData"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_stop: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": true,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Stopping: the worker finishes its stage.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_wait: {
+    parameters: {
+      query?: {
+        /** @description Longest wait */
+        timeout_s?: number;
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": null,
+           *           "error": null,
+           *           "last_checkpoint_step": 10,
+           *           "number": 1,
+           *           "outcome": null,
+           *           "resumed_from_step": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "submission_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11-1"
+           *         }
+           *       ],
+           *       "cloned_from_id": null,
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "config_sha256": "221f358f1d3bbc65c68f89753a1107fcae4ef9e0411ff16e35d9111736e90943",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "current_attempt": 1,
+           *       "ended_at": null,
+           *       "eta_s": 84,
+           *       "gates": [
+           *         {
+           *           "assertion": "acceptance_length >= baseline - 0.1",
+           *           "baseline": "label:branch:main",
+           *           "confidence": 0.95,
+           *           "name": null,
+           *           "on_no_baseline": "pass",
+           *           "on_undecided": "pass"
+           *         }
+           *       ],
+           *       "gates_verdict": "pending",
+           *       "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *       "is_ended": false,
+           *       "is_stop_requested": false,
+           *       "job": "grpo",
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "last_checkpoint_path": "/mnt/shared/foredeck/runs/6a0e4b52/checkpoints/step-10",
+           *       "last_checkpoint_step": 10,
+           *       "last_heartbeat_at": "2030-01-31T12:00:00Z",
+           *       "latest": {
+           *         "reward/train_mean": 0.71,
+           *         "rollout/acceptance_length_tokens": 3.1
+           *       },
+           *       "max_attempts": 3,
+           *       "name": "eagle3 k=3",
+           *       "notes": "Longer drafts than last week.",
+           *       "num_active_alarms": 1,
+           *       "num_steps": 40,
+           *       "priority": 0,
+           *       "project": "default",
+           *       "queue_position": null,
+           *       "stage": "generation",
+           *       "stage_progress_fraction": null,
+           *       "started_at": "2030-01-31T12:00:00Z",
+           *       "status": "running",
+           *       "status_reason": "Running.",
+           *       "step": 12,
+           *       "sweep_id": null,
+           *       "sweep_point": null,
+           *       "updated_at": "2030-01-31T12:00:00Z"
+           *     }
+           */
+          "application/json": components["schemas"]["RunRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  session_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "csrf_token": "k3v0Zt0yqV0n...",
+           *       "user": {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["SessionRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  session_create: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "code": "Jx0cQ2..."
+         *     }
+         */
+        "application/json": components["schemas"]["SessionCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "csrf_token": "k3v0Zt0yqV0n...",
+           *       "user": {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
+           *       }
+           *     }
+           */
+          "application/json": components["schemas"]["SessionRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  session_delete: {
+    parameters: {
+      query?: {
+        /** @description In all browsers */
+        everywhere?: boolean;
+      };
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  telemetry_stream: {
+    parameters: {
+      query?: {
+        /** @description Run ids separated by commas, or `all`. */
+        runs?: string;
+        after?: number | null;
+      };
+      header?: {
+        "last-event-id"?: number | null;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Server-sent events. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/event-stream": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  sweeps_list: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "created_by": "admin",
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "is_ended": false,
+           *           "keys": [
+           *             "drafter.draft_length"
+           *           ],
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "max_concurrent": 2,
+           *           "name": "draft lengths",
+           *           "num_runs": 3,
+           *           "num_runs_by_status": {
+           *             "queued": 1,
+           *             "running": 2
+           *           },
+           *           "project": "default"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["SweepPage"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  sweeps_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "axes": {
+         *         "drafter.draft_length": [
+         *           1,
+         *           3,
+         *           5
+         *         ]
+         *       },
+         *       "example": "arithmetic-eagle3",
+         *       "labels": {
+         *         "team": "post-training"
+         *       },
+         *       "max_concurrent": 2,
+         *       "name": "draft lengths"
+         *     }
+         */
+        "application/json": components["schemas"]["SweepCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_ended": false,
+           *       "keys": [
+           *         "drafter.draft_length"
+           *       ],
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "max_concurrent": 2,
+           *       "name": "draft lengths",
+           *       "notes": "",
+           *       "num_runs": 3,
+           *       "num_runs_by_status": {
+           *         "queued": 1,
+           *         "running": 2
+           *       },
+           *       "project": "default",
+           *       "runs": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "gates_verdict": "pending",
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "job": "grpo",
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
+           *           "num_steps": 40,
+           *           "priority": 0,
+           *           "project": "default",
+           *           "queue_position": null,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "sweep_point": {
+           *             "drafter.draft_length": 3
+           *           },
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SweepRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  sweeps_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        sweep_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_ended": false,
+           *       "keys": [
+           *         "drafter.draft_length"
+           *       ],
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "max_concurrent": 2,
+           *       "name": "draft lengths",
+           *       "notes": "",
+           *       "num_runs": 3,
+           *       "num_runs_by_status": {
+           *         "queued": 1,
+           *         "running": 2
+           *       },
+           *       "project": "default",
+           *       "runs": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "gates_verdict": "pending",
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "job": "grpo",
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
+           *           "num_steps": 40,
+           *           "priority": 0,
+           *           "project": "default",
+           *           "queue_position": null,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "sweep_point": {
+           *             "drafter.draft_length": 3
+           *           },
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SweepRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  sweeps_stop: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        sweep_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_ended": true,
+           *       "keys": [
+           *         "drafter.draft_length"
+           *       ],
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "max_concurrent": 2,
+           *       "name": "draft lengths",
+           *       "notes": "",
+           *       "num_runs": 3,
+           *       "num_runs_by_status": {
+           *         "stopped": 3
+           *       },
+           *       "project": "default",
+           *       "runs": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "gates_verdict": "pending",
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "job": "grpo",
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
+           *           "num_steps": 40,
+           *           "priority": 0,
+           *           "project": "default",
+           *           "queue_position": null,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "sweep_point": {
+           *             "drafter.draft_length": 3
+           *           },
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SweepRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  tokens_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "expires_at": null,
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "last_used_at": null,
+           *         "name": "ci",
+           *         "prefix": "0c1d2e3f",
+           *         "project": "default",
+           *         "scopes": [
+           *           "read",
+           *           "write"
+           *         ],
+           *         "user": "grace"
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["TokenRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  tokens_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "expires_at": null,
+         *       "name": "ci",
+         *       "project": "default",
+         *       "scopes": [
+         *         "read",
+         *         "write"
+         *       ]
+         *     }
+         */
+        "application/json": components["schemas"]["TokenCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "expires_at": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "last_used_at": null,
+           *       "name": "ci",
+           *       "prefix": "0c1d2e3f",
+           *       "project": "default",
+           *       "scopes": [
+           *         "read",
+           *         "write"
+           *       ],
+           *       "token": "fdk_0c1d2e3f_...",
+           *       "user": "grace"
+           *     }
+           */
+          "application/json": components["schemas"]["TokenCreated"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  tokens_delete: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        token_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_list: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example [
+           *       {
+           *         "created_at": "2030-01-31T12:00:00Z",
+           *         "email": "grace@example.org",
+           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *         "is_active": true,
+           *         "is_admin": false,
+           *         "name": "grace",
+           *         "oidc_subject": null
+           *       }
+           *     ]
+           */
+          "application/json": components["schemas"]["UserRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "email": "grace@example.org",
+         *       "is_admin": false,
+         *       "name": "grace"
+         *     }
+         */
+        "application/json": components["schemas"]["UserCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": true,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": true,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "is_active": false
+         *     }
+         */
+        "application/json": components["schemas"]["UserUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "email": "grace@example.org",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_active": false,
+           *       "is_admin": false,
+           *       "name": "grace",
+           *       "oidc_subject": null
+           *     }
+           */
+          "application/json": components["schemas"]["UserRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_login_link: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "expires_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://foredeck.example.org/login#code=Jx0cQ2..."
+           *     }
+           */
+          "application/json": components["schemas"]["LoginLinkRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  users_end_sessions: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        user: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
 }
