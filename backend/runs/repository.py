@@ -40,7 +40,8 @@ def get_status(session: Session, run_id: UUID) -> str | None:
 
 def get_outcome(session: Session, run_id: UUID) -> tuple[str, str | None] | None:
     """(status, what came of its gates)."""
-    return session.execute(select(Run.status, Run.gates_verdict).where(Run.id == run_id)).tuples().one_or_none()
+    row = session.execute(select(Run.status, Run.gates_verdict).where(Run.id == run_id)).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def get_project_id(session: Session, run_id: UUID) -> UUID | None:
