@@ -20,7 +20,7 @@ SELECT series_id, step, avg(value) AS value FROM (
 
 def list_series_ids(session: Session, run_id: UUID, names: Collection[str]) -> dict[str, int]:
     statement = select(Series.name, Series.id).where(Series.run_id == run_id, Series.name.in_(names))
-    return dict(session.execute(statement))
+    return dict(session.execute(statement).all())
 
 
 def list_values(session: Session, series_ids: Collection[int], first: int, last: int) -> Sequence[Row[int, int, float]]:
