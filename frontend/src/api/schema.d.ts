@@ -898,6 +898,128 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/webhooks": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** List the webhooks of projects that you administer */
+    get: operations["webhooks_list"];
+    put?: never;
+    /** Make a webhook */
+    post: operations["webhooks_create"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Get a webhook */
+    get: operations["webhooks_get"];
+    put?: never;
+    post?: never;
+    /** Remove a webhook and its deliveries */
+    delete: operations["webhooks_delete"];
+    options?: never;
+    head?: never;
+    /** Change, disable or enable a webhook */
+    patch: operations["webhooks_update"];
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}/deliveries": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** What was sent, and what became of it */
+    get: operations["webhooks_list_deliveries"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Get a delivery in full */
+    get: operations["webhooks_get_delivery"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /** Send a delivery again */
+    post: operations["webhooks_redeliver"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}/ping": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /** Send a test event */
+    post: operations["webhooks_ping"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/webhooks/{webhook_id}/rotate-secret": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /** Give a webhook a new secret */
+    post: operations["webhooks_rotate_secret"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1023,45 +1145,6 @@ export interface components {
        * @default 4
        */
       num_terms?: number;
-    };
-    /**
-     * AttemptRead
-     * @description One try at a run: one Ray job.
-     */
-    AttemptRead: {
-      /**
-       * Created At
-       * Format: date-time
-       */
-      created_at: string;
-      /** Ended At */
-      ended_at: string | null;
-      /** Error */
-      error: string | null;
-      /**
-       * Last Checkpoint Step
-       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
-       */
-      last_checkpoint_step: number | null;
-      /** Number */
-      number: number;
-      /**
-       * Outcome
-       * @description Null while it goes on.
-       */
-      outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
-      /**
-       * Resumed From Step
-       * @description Step of the checkpoint it went on from.
-       */
-      resumed_from_step: number | null;
-      /** Started At */
-      started_at: string | null;
-      /**
-       * Submission Id
-       * @description Id of its Ray job.
-       */
-      submission_id: string;
     };
     /**
      * AuditConfig
@@ -1659,6 +1742,105 @@ export interface components {
         | components["schemas"]["JsonlSource"]
         | components["schemas"]["ParquetSource"]
         | components["schemas"]["HubSource"];
+    };
+    /**
+     * DeliveryDetail
+     * @description One event on its way to a webhook, with everything that was tried.
+     */
+    DeliveryDetail: {
+      /**
+       * Attempts
+       * @description Oldest first.
+       */
+      attempts: components["schemas"]["backend__webhooks__schemas__AttemptRead"][];
+      /**
+       * Body
+       * @description What is sent, byte for byte.
+       */
+      body: string;
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      last_attempt: components["schemas"]["backend__webhooks__schemas__AttemptRead"] | null;
+      /**
+       * Message Id
+       * @description The header webhook-id of every attempt.
+       */
+      message_id: string;
+      /**
+       * Next Attempt At
+       * @description Null once nothing more is tried.
+       */
+      next_attempt_at: string | null;
+      /** Num Attempts */
+      num_attempts: number;
+      /**
+       * State
+       * @enum {string}
+       */
+      state: "pending" | "succeeded" | "failed";
+      /** Type */
+      type: string;
+    };
+    /**
+     * DeliveryPage
+     * @description Deliveries, newest first.
+     */
+    DeliveryPage: {
+      /** Items */
+      items: components["schemas"]["DeliveryRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
+     * DeliveryRead
+     * @description One event on its way to a webhook.
+     */
+    DeliveryRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Ended At */
+      ended_at: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      last_attempt: components["schemas"]["backend__webhooks__schemas__AttemptRead"] | null;
+      /**
+       * Message Id
+       * @description The header webhook-id of every attempt.
+       */
+      message_id: string;
+      /**
+       * Next Attempt At
+       * @description Null once nothing more is tried.
+       */
+      next_attempt_at: string | null;
+      /** Num Attempts */
+      num_attempts: number;
+      /**
+       * State
+       * @enum {string}
+       */
+      state: "pending" | "succeeded" | "failed";
+      /** Type */
+      type: string;
     };
     /**
      * DeviceMemory
@@ -3614,7 +3796,7 @@ export interface components {
      */
     RunRead: {
       /** Attempts */
-      attempts: components["schemas"]["AttemptRead"][];
+      attempts: components["schemas"]["backend__runs__schemas__AttemptRead"][];
       /** Cloned From Id */
       cloned_from_id: string | null;
       /**
@@ -4115,6 +4297,18 @@ export interface components {
        *     }
        */
       warm_up?: components["schemas"]["WarmUpConfig"];
+    };
+    /**
+     * SecretRotate
+     * @description A new secret takes the place of the present one.
+     */
+    SecretRotate: {
+      /**
+       * Overlap S
+       * @description For so long deliveries are signed with both, so that no receiver has to change at the same moment.
+       * @default 86400
+       */
+      overlap_s?: number;
     };
     /**
      * SeriesColumns
@@ -4955,6 +5149,200 @@ export interface components {
       num_steps?: number;
     };
     /**
+     * WebhookCreate
+     * @description An address to be told of a project's events.
+     */
+    WebhookCreate: {
+      /**
+       * Events
+       * @description What to tell it of.
+       * @example [
+       *       "run.succeeded",
+       *       "run.failed"
+       *     ]
+       */
+      events: (
+        | "run.queued"
+        | "run.started"
+        | "run.resumed"
+        | "run.lost"
+        | "run.succeeded"
+        | "run.failed"
+        | "run.stopped"
+        | "alarm.raised"
+        | "alarm.cleared"
+        | "gate.passed"
+        | "gate.failed"
+      )[];
+      /**
+       * Name
+       * @example deploy bot
+       */
+      name: string;
+      /**
+       * Project
+       * @description Name of the project whose events these are; without one `default`, or the only one that you administer.
+       */
+      project?: string | null;
+      /**
+       * Url
+       * @description https, at a public address; others as FOREDECK_WEBHOOK_ALLOWED_NETWORKS has it.
+       * @example https://ci.example.org/foredeck
+       */
+      url: string;
+    };
+    /**
+     * WebhookCreated
+     * @description A webhook with its secret, which is shown this once.
+     */
+    WebhookCreated: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Disabled Reason
+       * @description Why the service itself has disabled it.
+       */
+      disabled_reason: string | null;
+      /** Events */
+      events: string[];
+      /**
+       * Failing Since
+       * @description The first failure after the last success; null while all is well.
+       */
+      failing_since: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Is Enabled */
+      is_enabled: boolean;
+      /** Name */
+      name: string;
+      /**
+       * Num Pending
+       * @description Deliveries that wait for their turn or their next try.
+       */
+      num_pending: number;
+      /**
+       * Previous Secret Expires At
+       * @description Until then deliveries are signed with the secret before, too.
+       */
+      previous_secret_expires_at: string | null;
+      /** Project */
+      project: string;
+      /**
+       * Secret
+       * @description whsec_ and base64: the key of the signatures.
+       */
+      secret: string;
+      /**
+       * Updated At
+       * Format: date-time
+       */
+      updated_at: string;
+      /** Url */
+      url: string;
+    };
+    /**
+     * WebhookPage
+     * @description Webhooks, newest first.
+     */
+    WebhookPage: {
+      /** Items */
+      items: components["schemas"]["WebhookRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
+     * WebhookRead
+     * @description A webhook; its secret is shown when it is made and when it is rotated, and never again.
+     */
+    WebhookRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /**
+       * Disabled Reason
+       * @description Why the service itself has disabled it.
+       */
+      disabled_reason: string | null;
+      /** Events */
+      events: string[];
+      /**
+       * Failing Since
+       * @description The first failure after the last success; null while all is well.
+       */
+      failing_since: string | null;
+      /**
+       * Id
+       * Format: uuid
+       */
+      id: string;
+      /** Is Enabled */
+      is_enabled: boolean;
+      /** Name */
+      name: string;
+      /**
+       * Num Pending
+       * @description Deliveries that wait for their turn or their next try.
+       */
+      num_pending: number;
+      /**
+       * Previous Secret Expires At
+       * @description Until then deliveries are signed with the secret before, too.
+       */
+      previous_secret_expires_at: string | null;
+      /** Project */
+      project: string;
+      /**
+       * Updated At
+       * Format: date-time
+       */
+      updated_at: string;
+      /** Url */
+      url: string;
+    };
+    /**
+     * WebhookUpdate
+     * @description What is left out stays.
+     */
+    WebhookUpdate: {
+      /** Events */
+      events?:
+        | (
+            | "run.queued"
+            | "run.started"
+            | "run.resumed"
+            | "run.lost"
+            | "run.succeeded"
+            | "run.failed"
+            | "run.stopped"
+            | "alarm.raised"
+            | "alarm.cleared"
+            | "gate.passed"
+            | "gate.failed"
+          )[]
+        | null;
+      /**
+       * Is Enabled
+       * @description Disabled, it is told nothing, and what waits for it is given up.
+       */
+      is_enabled?: boolean | null;
+      /** Name */
+      name?: string | null;
+      /** Url */
+      url?: string | null;
+    };
+    /**
      * WeightSyncConfig
      * @description The policy's new weights on their way into the engines, in every step.
      */
@@ -4983,6 +5371,73 @@ export interface components {
        * @enum {string}
        */
       kind: "zero";
+    };
+    /**
+     * AttemptRead
+     * @description One try at a run: one Ray job.
+     */
+    backend__runs__schemas__AttemptRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Ended At */
+      ended_at: string | null;
+      /** Error */
+      error: string | null;
+      /**
+       * Last Checkpoint Step
+       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
+       */
+      last_checkpoint_step: number | null;
+      /** Number */
+      number: number;
+      /**
+       * Outcome
+       * @description Null while it goes on.
+       */
+      outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
+      /**
+       * Resumed From Step
+       * @description Step of the checkpoint it went on from.
+       */
+      resumed_from_step: number | null;
+      /** Started At */
+      started_at: string | null;
+      /**
+       * Submission Id
+       * @description Id of its Ray job.
+       */
+      submission_id: string;
+    };
+    /**
+     * AttemptRead
+     * @description One request, and the answer.
+     */
+    backend__webhooks__schemas__AttemptRead: {
+      /**
+       * Answer
+       * @description How the answer's body began.
+       */
+      answer: string;
+      /** Duration Ms */
+      duration_ms: number;
+      /**
+       * Error
+       * @description Why it does not count as delivered; null where it does.
+       */
+      error: string | null;
+      /**
+       * Started At
+       * Format: date-time
+       */
+      started_at: string;
+      /**
+       * Status
+       * @description Of the answer; null where none came.
+       */
+      status: number | null;
     };
   };
   responses: never;
@@ -11522,6 +11977,754 @@ export interface operations {
           [name: string]: unknown;
         };
         content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_list: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+        /** @description Those of one project alone */
+        project?: string | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "disabled_reason": null,
+           *           "events": [
+           *             "run.failed",
+           *             "run.succeeded"
+           *           ],
+           *           "failing_since": null,
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "is_enabled": true,
+           *           "name": "deploy bot",
+           *           "num_pending": 0,
+           *           "previous_secret_expires_at": null,
+           *           "project": "default",
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "url": "https://ci.example.org/foredeck"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["WebhookPage"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "events": [
+         *         "run.failed",
+         *         "run.succeeded"
+         *       ],
+         *       "name": "deploy bot",
+         *       "url": "https://ci.example.org/foredeck"
+         *     }
+         */
+        "application/json": components["schemas"]["WebhookCreate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          /** @description Path of what was made. */
+          Location?: string;
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "disabled_reason": null,
+           *       "events": [
+           *         "run.failed",
+           *         "run.succeeded"
+           *       ],
+           *       "failing_since": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_enabled": true,
+           *       "name": "deploy bot",
+           *       "num_pending": 0,
+           *       "previous_secret_expires_at": null,
+           *       "project": "default",
+           *       "secret": "whsec_...",
+           *       "updated_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://ci.example.org/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["WebhookCreated"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_get: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "disabled_reason": null,
+           *       "events": [
+           *         "run.failed",
+           *         "run.succeeded"
+           *       ],
+           *       "failing_since": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_enabled": true,
+           *       "name": "deploy bot",
+           *       "num_pending": 0,
+           *       "previous_secret_expires_at": null,
+           *       "project": "default",
+           *       "updated_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://ci.example.org/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["WebhookRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_delete: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "events": [
+         *         "run.failed"
+         *       ]
+         *     }
+         */
+        "application/json": components["schemas"]["WebhookUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "disabled_reason": null,
+           *       "events": [
+           *         "run.failed"
+           *       ],
+           *       "failing_since": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_enabled": true,
+           *       "name": "deploy bot",
+           *       "num_pending": 0,
+           *       "previous_secret_expires_at": null,
+           *       "project": "default",
+           *       "updated_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://ci.example.org/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["WebhookRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_list_deliveries: {
+    parameters: {
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+        /** @description Those in one state alone */
+        state?: ("pending" | "succeeded" | "failed") | null;
+      };
+      header?: never;
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "items": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "ended_at": "2030-01-31T12:00:00Z",
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "last_attempt": {
+           *             "answer": "",
+           *             "duration_ms": 84,
+           *             "error": null,
+           *             "started_at": "2030-01-31T12:00:00Z",
+           *             "status": 204
+           *           },
+           *           "message_id": "msg_2b1c7c0e5a644a538f0eb7d4c6a1e9f2",
+           *           "next_attempt_at": null,
+           *           "num_attempts": 1,
+           *           "state": "succeeded",
+           *           "type": "run.succeeded"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
+           */
+          "application/json": components["schemas"]["DeliveryPage"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_get_delivery: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        webhook_id: string;
+        delivery_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "attempts": [
+           *         {
+           *           "answer": "",
+           *           "duration_ms": 84,
+           *           "error": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": 204
+           *         }
+           *       ],
+           *       "body": "{\"type\":\"run.succeeded\",\"timestamp\":\"2030-01-31T12:00:00.000Z\",\"data\":{}}",
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "ended_at": "2030-01-31T12:00:00Z",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "last_attempt": {
+           *         "answer": "",
+           *         "duration_ms": 84,
+           *         "error": null,
+           *         "started_at": "2030-01-31T12:00:00Z",
+           *         "status": 204
+           *       },
+           *       "message_id": "msg_2b1c7c0e5a644a538f0eb7d4c6a1e9f2",
+           *       "next_attempt_at": null,
+           *       "num_attempts": 1,
+           *       "state": "succeeded",
+           *       "type": "run.succeeded"
+           *     }
+           */
+          "application/json": components["schemas"]["DeliveryDetail"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_redeliver: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        webhook_id: string;
+        delivery_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "ended_at": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "last_attempt": {
+           *         "answer": "",
+           *         "duration_ms": 84,
+           *         "error": null,
+           *         "started_at": "2030-01-31T12:00:00Z",
+           *         "status": 204
+           *       },
+           *       "message_id": "msg_2b1c7c0e5a644a538f0eb7d4c6a1e9f2",
+           *       "next_attempt_at": "2030-01-31T12:00:00Z",
+           *       "num_attempts": 1,
+           *       "state": "pending",
+           *       "type": "run.succeeded"
+           *     }
+           */
+          "application/json": components["schemas"]["DeliveryRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_ping: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      202: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "ended_at": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "last_attempt": null,
+           *       "message_id": "msg_2b1c7c0e5a644a538f0eb7d4c6a1e9f2",
+           *       "next_attempt_at": "2030-01-31T12:00:00Z",
+           *       "num_attempts": 0,
+           *       "state": "pending",
+           *       "type": "ping"
+           *     }
+           */
+          "application/json": components["schemas"]["DeliveryRead"];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  webhooks_rotate_secret: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description Any text of your own, such as a UUID. A request that is repeated with it within 24 h is carried out once, and answered as the first time. */
+        "Idempotency-Key"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        webhook_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "overlap_s": 86400
+         *     }
+         */
+        "application/json": components["schemas"]["SecretRotate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "disabled_reason": null,
+           *       "events": [
+           *         "run.failed",
+           *         "run.succeeded"
+           *       ],
+           *       "failing_since": null,
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_enabled": true,
+           *       "name": "deploy bot",
+           *       "num_pending": 0,
+           *       "previous_secret_expires_at": "2030-01-31T12:00:00Z",
+           *       "project": "default",
+           *       "secret": "whsec_...",
+           *       "updated_at": "2030-01-31T12:00:00Z",
+           *       "url": "https://ci.example.org/foredeck"
+           *     }
+           */
+          "application/json": components["schemas"]["WebhookCreated"];
+        };
       };
       /** @description Problem */
       default: {
