@@ -30,4 +30,4 @@ USER foredeck
 # The packages of /app come before their installed copies, so that examples/ and frontend/dist are found beside them.
 ENV PYTHONPATH=/app FOREDECK_HOME=/home/foredeck/.foredeck
 EXPOSE 8600
-CMD ["python", "-m", "uvicorn", "backend.main:app", "--host", "0.0.0.0", "--port", "8600", "--no-proxy-headers"]
+CMD ["python", "-m", "uvicorn", "backend.main:app", "--host", "0.0.0.0", "--port", "8600", "--no-proxy-headers", "--http", "h11", "--no-server-header"]

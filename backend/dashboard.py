@@ -16,7 +16,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 class Dashboard(StaticFiles):
-    """Unknown paths get index.html, where the browser's own router takes over; unknown assets do not."""
+    """Unknown paths and folders get index.html, where the browser's own router takes over; unknown assets do not."""
 
     async def check_config(self) -> None:
         if not Path(str(self.directory), "index.html").is_file():
@@ -45,4 +45,4 @@ class DashboardMount(Mount):
 
 def mount(app: FastAPI, folder: Path) -> None:
     """Serves the folder at /; it may be built later."""
-    app.router.routes.append(DashboardMount("/", app=Dashboard(directory=folder, html=True, check_dir=False)))
+    app.router.routes.append(DashboardMount("/", app=Dashboard(directory=folder, check_dir=False)))

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from backend.db import CommitUnknownError
 from backend.wording import in_words
@@ -185,8 +186,17 @@ def _on_http_exception(request: Request, error: HTTPException) -> JSONResponse:
     }
     is_default = error.detail == status.phrase
     detail = details.get(status, str(error.detail)) if is_default else str(error.detail)
-    headers = dict(error.headers) if error.headers else None
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {"Allow": ", ".join(sorted(_allowed(request)))}
     return problem_response(request, ApiError(status, detail, headers=headers))
+
+
+def _allowed(request: Request) -> set[str]:
+    """The methods of all routes of the path: the framework names those of the first. What is no route is a file."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    found = [route.methods or set() for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return set().union(*found) or {"GET", "HEAD"}
 
 
 def _on_database_down(request: Request, error: Exception) -> JSONResponse:
@@ -217,6 +227,13 @@ def _on_bad_data(request: Request, error: DataError) -> JSONResponse:
     return problem_response(request, ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, detail))
 
 
+def _on_too_deep(request: Request, error: RecursionError) -> JSONResponse:
+    if request.method in SAFE_METHODS:
+        return on_unexpected(request, error)
+    detail = "The body is nested too deeply: hundreds of objects or lists, one in the other."
+    return problem_response(request, ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, detail))
+
+
 def on_unexpected(request: Request, error: Exception) -> JSONResponse:
     """The last resort: says nothing about the inside, but gives the id to look for in the log."""
     logger.error("unexpected error", exc_info=error)
@@ -234,6 +251,7 @@ _HANDLERS: dict[type[Exception], Callable[[Request, Any], JSONResponse]] = {
     CommitUnknownError: _on_commit_lost,
     IntegrityError: _on_conflict,
     DataError: _on_bad_data,
+    RecursionError: _on_too_deep,
 }
 
 

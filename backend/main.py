@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
-from backend import dashboard, errors, health, logs, openapi, reference
+from backend import dashboard, errors, health, logs, openapi, query, reference
 from backend.auth.gate import Gate
 from backend.auth.guard import Reader, refuse_open_routes
 from backend.auth.log.routes import router as audit_router
@@ -44,6 +44,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # its redirects would go to whatever host a request names
         lifespan=_lifespan,
         generate_unique_id_function=lambda route: f"{route.tags[0] if route.tags else 'root'}_{route.name}",
     )
@@ -95,7 +96,8 @@ def _include(app: FastAPI) -> None:
         figures_router,
     )
     for router in (*routers, _documents(app)):
-        app.include_router(router, prefix=PREFIX)
+        app.include_router(router, prefix=PREFIX, dependencies=[Depends(query.check)])
+    query.install(app)
 
 
 def _documents(app: FastAPI) -> APIRouter:

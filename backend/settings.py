@@ -186,6 +186,8 @@ class Settings(BaseModel):
     """Claim and value, as in groups:foredeck-admins, that make an administrator of everything; without them a user is
     none from the next login on. When unset, the provider has no say in it."""
 
+    body_timeout_s: PositiveFloat = _variable("FOREDECK_BODY_TIMEOUT_S", 60.0)
+    """A request whose body has not come within this time is refused (408)."""
     session_lifetime_s: PositiveInt = _variable("FOREDECK_SESSION_LIFETIME_S", 30 * 24 * 3600)
     """A browser stays logged in for this long."""
     login_link_lifetime_s: PositiveInt = _variable("FOREDECK_LOGIN_LINK_LIFETIME_S", 15 * 60)

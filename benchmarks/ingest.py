@@ -38,6 +38,7 @@ from contract.telemetry.events import Event, IngestRequest, Metrics
 from contract.telemetry.metrics import METRICS
 
 REPOSITORY = Path(__file__).parent.parent
+JSON = {"Content-Type": "application/json"}
 NAMES = [name for name, metric in METRICS.items() if metric.axis == "step"][:50]
 
 
@@ -122,7 +123,7 @@ def make_batches(run_id: UUID, num_events: int, batch_size: int, names: list[str
 def deliver(url: str, token: str, batches: list[bytes]) -> list[float]:
     """Sends one run's batches one after the other; seconds for each."""
     times = []
-    with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+    with httpx.Client(headers={"Authorization": f"Bearer {token}"} | JSON, timeout=60) as client:
         for batch in batches:
             begin = time.perf_counter()
             client.post(f"{url}/ingest", content=batch).raise_for_status()
@@ -196,7 +197,7 @@ def latency(url: str, database: Database, reader: dict[str, str], num_points: in
     listener.start()
     is_open.wait()
     times = []
-    with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+    with httpx.Client(headers={"Authorization": f"Bearer {token}"} | JSON, timeout=60) as client:
         for batch in batches:
             begin = time.perf_counter()
             client.post(f"{url}/ingest", content=batch).raise_for_status()

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,19 @@ def _build_schema(url: str) -> None:
 @pytest.fixture
 def database_url(postgres_server: PostgresServer, template_database: str) -> Iterator[str]:
     """SQLAlchemy URL of a fresh database with the schema in it, dropped afterwards."""
+    with fresh_database(postgres_server, template_database) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_database_url(postgres_server: PostgresServer, template_database: str) -> Iterator[str]:
+    """One for all tests of a file."""
+    with fresh_database(postgres_server, template_database) as url:
+        yield url
+
+
+@contextmanager
+def fresh_database(postgres_server: PostgresServer, template_database: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server.conninfo(), autocommit=True) as connection:
         database = sql.Identifier(name)

@@ -1,12 +1,9 @@
 """Before anything of a request's body is read: who calls, and how much of a body is taken."""
 
-from http import HTTPStatus
-
-from fastapi import HTTPException
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from backend import errors
+from backend import body, errors
 from backend.auth.guard import PUBLIC, admit
 from backend.auth.origin import check_origin
 from contract.telemetry.events import MAX_BATCH_BYTES
@@ -31,34 +28,9 @@ class Gate:
             check_origin(request, scope["app"].state.settings.public_url)
             if (request.method, scope["path"]) not in PUBLIC:
                 await admit(request)
-            _check_length(_announced(request), limit)
+            body.check_announced(request, limit)
         except Exception as error:  # outside the app's own handlers
             await errors.answer_to(request, error)(scope, receive, send)
             return
-        await self.app(scope, _limited(receive, limit), send)
-
-
-def _announced(request: Request) -> int:
-    length = request.headers.get("Content-Length", "")
-    return int(length) if length.isascii() and length.isdigit() else 0
-
-
-def _limited(receive: Receive, limit: int) -> Receive:
-    """What announces no length, or a wrong one, is counted as it comes."""
-    num_bytes = 0
-
-    async def counted() -> Message:
-        nonlocal num_bytes
-        message = await receive()
-        num_bytes += len(message.get("body", b""))
-        _check_length(num_bytes, limit)
-        return message
-
-    return counted
-
-
-def _check_length(num_bytes: int, limit: int) -> None:
-    if num_bytes > limit:
-        raise HTTPException(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body exceeds {limit // 2**20} MiB: send less at once."
-        )
+        timeout_s = scope["app"].state.settings.body_timeout_s
+        await self.app(scope, body.limited(receive, limit, timeout_s), send)

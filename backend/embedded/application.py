@@ -68,7 +68,9 @@ def _run(trouble: str, argv: list[str], surroundings: Mapping[str, str], log: Pa
 def api(surroundings: Mapping[str, str], home: Home, ports: Ports) -> PythonService:
     """The HTTP service; open streams do not hold up its end for long."""
     argv = [sys.executable, "-m", "uvicorn", "backend.main:app", "--host", HOST, "--port", str(ports.api)]
-    argv += ["--timeout-graceful-shutdown", "2", "--no-access-log", "--no-proxy-headers"]
+    # h11 takes no more than 64 KiB of headers, where the faster parser would take whatever is sent.
+    argv += ["--http", "h11", "--no-server-header", "--no-proxy-headers"]
+    argv += ["--timeout-graceful-shutdown", "2", "--no-access-log"]
 
     def probe() -> str | None:
         try:

@@ -49,7 +49,8 @@ def reader(database: Database) -> dict[str, str]:
 def worker_of(database: Database) -> Callable[[UUID], dict[str, str]]:
     def make(run_id: UUID) -> dict[str, str]:
         with database.transaction() as session:
-            return {"Authorization": f"Bearer {auth.issue_worker_token(session, run_id)}"}
+            token = auth.issue_worker_token(session, run_id)
+        return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     return make
 
@@ -145,9 +146,10 @@ def test_ingest_says_what_is_wrong_and_where(client, make_run, make_event, worke
 
 def test_ingest_refuses_strangers_and_foreign_runs(client, make_run, make_event, reader, worker_of) -> None:
     mine, other = make_run(), make_run()
+    json_kind = {"Content-Type": "application/json"}
     content = body(make_event(other, 1, Metrics(step=1, values={LOSS: 1.0})))
-    assert client.post("/api/v1/ingest", content=content).status_code == 401
-    assert client.post("/api/v1/ingest", content=content, headers=reader).status_code == 403
+    assert client.post("/api/v1/ingest", content=content, headers=json_kind).status_code == 401
+    assert client.post("/api/v1/ingest", content=content, headers=reader | json_kind).status_code == 403
     assert client.post("/api/v1/ingest", content=content, headers=worker_of(mine)).status_code == 403
 
 
