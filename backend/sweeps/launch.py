@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from backend.auth import access, audit
 from backend.auth.identity import Principal
 from backend.errors import ProblemError, invalid
+from backend.gates.comparing import baseline_problems
 from backend.models import Cluster, Project, Sweep
 from backend.refusal import Refused
 from backend.runs import allowance
@@ -26,7 +27,7 @@ from contract.config import RunConfig
 
 MAX_PROBLEMS = 100
 MAX_NAME = 120
-_OF_EACH_RUN = ("labels", "notes", "priority", "max_attempts")
+_OF_EACH_RUN = ("labels", "notes", "priority", "max_attempts", "gates")
 
 
 class _Plan(NamedTuple):
@@ -46,6 +47,8 @@ def launch(session: Session, settings: Settings, body: SweepCreate | Refused, pr
     if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems[:MAX_PROBLEMS])
     project = access.project_for(session, principal, body.project)
+    if unknown := baseline_problems(session, body.gates, project.id, body.base_run_id):
+        raise invalid(unknown)
     allowance.check_priority(principal, project, body.priority)
     allowance.check_room(session, settings, principal, project, len(plan.points))
     return view.detail(session, _stored(session, principal, project, cluster, body, plan))

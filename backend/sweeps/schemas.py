@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from backend.auth.schemas import Id, Name, Request, Schema
 from backend.cursor import Page
+from backend.gates.schemas import Gates
 from backend.runs.schemas import (
     EXAMPLE_CONFIG,
     ClusterName,
@@ -56,6 +57,8 @@ class SweepCreate(Request):
     """Of each run in the queue."""
     max_attempts: int = Field(3, ge=1, le=20)
     """Of each run."""
+    gates: Gates = Field([], examples=[[{"assertion": "acceptance_length >= 2.8"}]])
+    """What each run has to come to."""
     max_concurrent: int | None = Field(None, ge=1, le=10_000)
     """How many of its runs may go on at once; null for as many as the cluster lets."""
 

@@ -231,3 +231,16 @@ def test_a_sweep_that_is_repeated_with_its_key_is_made_once(client, database):
     assert answers[0].json() == answers[1].json()
     with database.transaction() as session:
         assert session.scalar(text("SELECT count(*) FROM run")) == 2
+
+
+def test_each_run_has_the_gates_of_its_sweep(client, sweep):
+    gates = [{"assertion": "acceptance_length >= 2.8"}]
+    made = sweep(gates=gates)
+    assert [run["gates_verdict"] for run in made["runs"]] == ["pending"] * 3
+    run = client.get(f"/api/v1/runs/{made['runs'][0]['id']}").json()
+    assert [gate["assertion"] for gate in run["gates"]] == ["acceptance_length >= 2.8"]
+
+
+def test_a_baseline_that_is_not_there_is_refused_once_for_all_points(refusal):
+    gates = [{"assertion": "reward >= baseline - 0.02", "baseline": f"run:{uuid4()}"}]
+    assert "no such run" in refusal(gates=gates)["/gates/0/baseline"]
