@@ -18,6 +18,7 @@ from backend.broker import configured
 from backend.launcher.tasks import register
 from backend.settings import Settings, load
 from backend.webhooks import tasks as webhooks
+from backend.webhooks.events import TASK as DELIVER_WEBHOOKS
 
 
 def make_app(settings: Settings) -> Celery:
@@ -32,7 +33,7 @@ def make_app(settings: Settings) -> Celery:
     interval_s = settings.reconcile_interval_s
     app.conf.beat_schedule = {
         name: {"task": name, "schedule": interval_s, "options": {"expires": interval_s}}
-        for name in ("reconcile", webhooks.TASK)
+        for name in ("reconcile", DELIVER_WEBHOOKS)
     }
     app.conf.beat_max_loop_interval = min(5.0, interval_s)
     return app

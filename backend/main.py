@@ -30,6 +30,7 @@ from backend.settings import Settings, load
 from backend.sweeps.routes import router as sweeps_router
 from backend.telemetry.routes import router as telemetry_router
 from backend.webhooks.deliverer import Deliverer
+from backend.webhooks.routes import router as webhooks_router
 
 PREFIX = "/api/v1"
 
@@ -93,6 +94,7 @@ def _include(app: FastAPI) -> None:
         clusters_router,
         telemetry_router,
         gates_router,
+        webhooks_router,
         figures_router,
     )
     for router in (*routers, _documents(app)):

@@ -21,6 +21,7 @@ _WITH_LOCATION = frozenset(
         "runs_create",
         "sweeps_create",
         "users_create",
+        "webhooks_create",
     }
 )
 _UNUSED = ("HTTPValidationError", "ValidationError")

@@ -222,6 +222,34 @@ _SWEEP_READ = {
     "config": _CONFIG.model_dump(mode="json"),
     "runs": [{**_SUMMARY, "sweep_id": _ID, "sweep_point": {"drafter.draft_length": 3}}],
 }
+_WEBHOOK = {"name": "deploy bot", "url": "https://ci.example.org/foredeck", "events": ["run.failed", "run.succeeded"]}
+_WEBHOOK_READ = {
+    **_WEBHOOK,
+    "id": _ID,
+    "project": "default",
+    "is_enabled": True,
+    "disabled_reason": None,
+    "failing_since": None,
+    "num_pending": 0,
+    "previous_secret_expires_at": None,
+    "created_at": _TIME,
+    "updated_at": _TIME,
+}
+_DELIVERY_ATTEMPT = {"started_at": _TIME, "duration_ms": 84, "status": 204, "answer": "", "error": None}
+_DELIVERY = {
+    "id": _ID,
+    "message_id": "msg_2b1c7c0e5a644a538f0eb7d4c6a1e9f2",
+    "type": "run.succeeded",
+    "state": "succeeded",
+    "created_at": _TIME,
+    "ended_at": _TIME,
+    "next_attempt_at": None,
+    "num_attempts": 1,
+    "last_attempt": _DELIVERY_ATTEMPT,
+}
+_DELIVERY_BODY = '{"type":"run.succeeded","timestamp":"2030-01-31T12:00:00.000Z","data":{}}'
+_WAITING = {**_DELIVERY, "state": "pending", "ended_at": None, "next_attempt_at": _TIME}
+_PING = {**_WAITING, "type": "ping", "num_attempts": 0, "last_attempt": None}
 
 REQUESTS: dict[str, Any] = {
     "clusters_create": _CLUSTER,
@@ -240,6 +268,9 @@ REQUESTS: dict[str, Any] = {
     "tokens_create": _TOKEN,
     "users_create": _NEW_USER,
     "users_update": {"is_active": False},
+    "webhooks_create": _WEBHOOK,
+    "webhooks_rotate_secret": {"overlap_s": 86_400},
+    "webhooks_update": {"events": ["run.failed"]},
 }
 """By operation id."""
 
@@ -322,6 +353,15 @@ RESPONSES: dict[str, Any] = {
     "users_list": [_USER],
     "users_login_link": _LOGIN_LINK,
     "users_update": {**_USER, "is_active": False},
+    "webhooks_create": {**_WEBHOOK_READ, "secret": "whsec_..."},
+    "webhooks_get": _WEBHOOK_READ,
+    "webhooks_get_delivery": {**_DELIVERY, "body": _DELIVERY_BODY, "attempts": [_DELIVERY_ATTEMPT]},
+    "webhooks_list": {"items": [_WEBHOOK_READ], "next_cursor": None},
+    "webhooks_list_deliveries": {"items": [_DELIVERY], "next_cursor": None},
+    "webhooks_ping": _PING,
+    "webhooks_redeliver": _WAITING,
+    "webhooks_rotate_secret": {**_WEBHOOK_READ, "previous_secret_expires_at": _TIME, "secret": "whsec_..."},
+    "webhooks_update": {**_WEBHOOK_READ, "events": ["run.failed"]},
 }
 """By operation id: what it answers when all is well."""
 

@@ -20,6 +20,7 @@ from backend.deps import DatabaseDep
 from backend.errors import SAFE_METHODS, ApiError, not_found
 from backend.runs import repository as runs
 from backend.sweeps import repository as sweeps
+from backend.webhooks import repository as webhooks
 
 _bearer = HTTPBearer(auto_error=False, description="An API token, fdk_...")
 _cookie = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="A browser session")
@@ -184,6 +185,19 @@ def require_project(scope: Scope) -> Callable[..., Principal]:
     return guard
 
 
+def require_webhook(
+    webhook_id: UUID, principal: Annotated[Principal, Depends(require_of_token("admin"))], database: DatabaseDep
+) -> Principal:
+    """A dependency of routes with `{webhook_id}`: lets those in who administer the webhook's project."""
+    with database.transaction() as session:
+        project_id = webhooks.get_project_id(session, webhook_id)
+    access.check(principal, project_id, "admin", not_found("webhook", webhook_id))
+    return principal
+
+
+require_webhook.guarded_path_parameter = "webhook_id"  # type: ignore[attr-defined]
+WebhookAdmin = Annotated[Principal, Depends(require_webhook)]
+
 ProjectReader = Annotated[Principal, Depends(require_project("read"))]
 ProjectAdmin = Annotated[Principal, Depends(require_project("admin"))]
 Manager = Annotated[Principal, Depends(require_of_token("admin"))]
@@ -207,7 +221,7 @@ def guarded_path_parameters(dependant: Dependant) -> set[str]:
     return parameters.union(*(guarded_path_parameters(child) for child in dependant.dependencies))
 
 
-OWNED = frozenset({"run_id", "sweep_id", "project"})
+OWNED = frozenset({"run_id", "webhook_id", "sweep_id", "project"})
 """Path parameters that name what belongs to a project."""
 PUBLIC = frozenset(
     {

@@ -15,6 +15,7 @@ from backend.launcher.reconcile import look_at_live_runs
 from backend.launcher.stop import stop
 from backend.settings import Settings
 from backend.telemetry import service as telemetry
+from backend.webhooks import service as webhooks
 
 logger = logging.getLogger(__name__)
 
@@ -60,5 +61,6 @@ def trim(database: Database, settings: Settings) -> None:
         if queue.begin_periodic(session, "trim", TRIM_INTERVAL_S):
             telemetry.trim(session)
             auth.delete_expired(session)
+            webhooks.trim(session)
             idempotency.delete_expired(session)
             repository.delete_worker_tokens(session, settings.drain_s)

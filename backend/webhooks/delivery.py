@@ -90,8 +90,8 @@ class Courier:
         sealed = (lease.secret, lease.previous_secret)
         secrets = [unseal(secret, keys) for secret in sealed if secret is not None]
         receiver, body = _parsed(lease.url), lease.body.encode()
-        message_id = f"msg_{lease.delivery_id.hex}"
-        headers = signing.headers(secrets, message_id, int(time.time()), body) | {"User-Agent": USER_AGENT}
+        signed = signing.headers(secrets, signing.message_id(lease.delivery_id), int(time.time()), body)
+        headers = signed | {"User-Agent": USER_AGENT}
         allowed = self._settings.webhook_allowed_networks
         addresses = addresses_of(receiver, allowed, self._resolve, deadline - time.monotonic())
         return post(receiver, addresses, headers, body, deadline, self._context)

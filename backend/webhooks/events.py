@@ -19,6 +19,8 @@ EventType = Literal[
     "gate.failed",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+TASK = "deliver_webhooks"
+"""Celery's name for having them delivered."""
 PING = "ping"
 """Sent by hand to one webhook, whatever it listens to."""
 

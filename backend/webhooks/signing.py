@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
+from uuid import UUID
 
 MARK = "whsec_"
 NUM_SECRET_BYTES = 32
@@ -12,6 +13,11 @@ NUM_SECRET_BYTES = 32
 
 def new_secret() -> str:
     return MARK + base64.b64encode(secrets.token_bytes(NUM_SECRET_BYTES)).decode()
+
+
+def message_id(delivery_id: UUID) -> str:
+    """The same at every attempt."""
+    return f"msg_{delivery_id.hex}"
 
 
 def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from celery import Celery
 
 from backend.settings import Settings
+from backend.webhooks.events import TASK
 
 if TYPE_CHECKING:
     from backend.webhooks.deliverer import Deliverer
-
-TASK = "deliver_webhooks"
 
 
 def register(app: Celery, settings: Settings) -> None:

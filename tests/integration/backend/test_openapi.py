@@ -66,7 +66,8 @@ def test_the_examples_can_be_sent_as_they_stand(client, document, operations):
     run_id = client.post("/api/v1/runs", json=REQUESTS["runs_create"]).json()["id"]
     client.post("/api/v1/users", json={"name": "ada"})
     client.post("/api/v1/projects", json={"name": "research"})
-    named = {"{run_id}": run_id, "{user}": "ada", "{project}": "research"}
+    webhook_id = client.post("/api/v1/webhooks", json=REQUESTS["webhooks_create"]).json()["id"]
+    named = {"{run_id}": run_id, "{user}": "ada", "{project}": "research", "{webhook_id}": webhook_id}
     named["{name}"] = REQUESTS["clusters_create"]["name"]
     sent = {}
     for name in sorted(REQUESTS.keys() - {"session_create", "telemetry_ingest"}):  # these need a secret of their own
@@ -95,11 +96,13 @@ def test_the_location_header_is_described_where_it_is_sent(client, operations):
         if any("Location" in response.get("headers", {}) for response in operation["responses"].values())
     }
     made_by = {"runs_create", "runs_clone", "clusters_create", "clusters_check", "users_create", "projects_create"}
+    made_by |= {"webhooks_create"}
     assert described == made_by
     run = client.post("/api/v1/runs", json=REQUESTS["runs_create"])
     clone = client.post(f"{run.headers['location']}/clone", json=REQUESTS["runs_clone"])
     cluster = client.post("/api/v1/clusters", json=REQUESTS["clusters_create"])
     user = client.post("/api/v1/users", json=REQUESTS["users_create"])
     project = client.post("/api/v1/projects", json=REQUESTS["projects_create"])
-    for made in (run, clone, cluster, user, project):
+    webhook = client.post("/api/v1/webhooks", json=REQUESTS["webhooks_create"])
+    for made in (run, clone, cluster, user, project, webhook):
         assert client.get(made.headers["location"]).status_code == 200
