@@ -13,6 +13,7 @@ from foredeck.clusters import Clusters
 from foredeck.errors import ForedeckError
 from foredeck.gates import Gates
 from foredeck.runs import Runs
+from foredeck.sweeps import Sweeps
 from foredeck.transport import Transport
 
 PATIENCE_S = 30.0
@@ -39,6 +40,7 @@ class Foredeck:
     ) -> None:
         self._transport = Transport(url, token, patience_s, transport, first_pause_s)
         self.runs = Runs(self._transport)
+        self.sweeps = Sweeps(self._transport)
         self.gates = Gates(self._transport)
         self.clusters = Clusters(self._transport)
         self.access = Access(self._transport)

@@ -5,6 +5,7 @@ from foredeck.models.base import Answer, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
 from foredeck.models.gates import Gate, GateBaseline, GateEvaluation, GateResult, RunGates
 from foredeck.models.runs import Alarm, Alarms, Attempt, Run, RunFields, RunPage, RunSummary
+from foredeck.models.sweeps import Sweep, SweepPage, SweepSummary
 from foredeck.models.telemetry import LogLine, LogPage, Series, SeriesColumns, SeriesData
 
 __all__ = [
@@ -34,5 +35,8 @@ __all__ = [
     "Series",
     "SeriesColumns",
     "SeriesData",
+    "Sweep",
+    "SweepPage",
+    "SweepSummary",
     "Versioned",
 ]

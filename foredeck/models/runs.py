@@ -26,6 +26,12 @@ class RunFields(Versioned):
     num_steps: int
     stage_progress_fraction: float | None = None
     current_attempt: int
+    priority: int = 0
+    queue_position: int | None = None
+    """1 is the next that has its turn on its cluster; None for a run that does not wait."""
+    sweep_id: UUID | None = None
+    sweep_point: dict[str, Any] | None = None
+    """Its values of its sweep's keys."""
     num_active_alarms: int = 0
     gates_verdict: str | None = None
     """`passed`, `failed`, or `pending` until the run has ended and was judged; None for a run without gates."""

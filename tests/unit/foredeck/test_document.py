@@ -20,6 +20,7 @@ Types = set[str]
 NAMES: dict[str, str] = {
     "Run": "RunRead",
     "Attempt": "AttemptRead",
+    "Sweep": "SweepRead",
     "Alarm": "AlarmRead",
     "Alarms": "AlarmsRead",
     "Series": "SeriesRead",
@@ -114,6 +115,7 @@ class Examples:
 
     VALUES: ClassVar[dict[str, Any]] = {
         "run_id": "11111111-2222-4333-8444-555555555555",
+        "sweep_id": "11111111-2222-4333-8444-555555555555",
         "body": {},
         "labels": {"branch": "main"},
         "limit": 5,
