@@ -9,6 +9,7 @@ import typer
 from cli import gates, overrides
 from cli.errors import CommandError, ExitCode
 from cli.interruption import stopping
+from cli.labels import parsed
 from cli.options import Assignments, Follow, Json, Labels, Name, RunName, StopOnInterrupt, Timeout, Wait
 from cli.output import console, errors, print_json
 from cli.progress import Follower, finish, follow_log
@@ -39,9 +40,9 @@ class Waiting:
 
     def until_ended(self, service: Foredeck, run: Run) -> int:
         """Shows how the run gets on; returns what the command exits with."""
-        if not self.is_json:
-            console.print(f"{run.name}: {service.url}/runs/{run.id}", markup=False)
         with stopping(service, run, self.stop_on_interrupt):
+            if not self.is_json:
+                console.print(f"{run.name}: {service.url}/runs/{run.id}", markup=False)
             ended = self._watched(service, run)
         judged = service.gates.verdict(run.id).evaluation if ended.gates_verdict else None
         gates.write_reports(service, run.id, self.junit, self.summary)
@@ -62,10 +63,12 @@ class Waiting:
 
 def launch(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run configuration: see examples/.")],
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A run configuration: see examples/.")] = None,
+    example: Annotated[str | None, typer.Option(metavar="NAME", help="One of the service's, in place of FILE.")] = None,
     assignments: Assignments = None,
     name: Name = None,
     labels: Labels = None,
+    project: Annotated[str | None, typer.Option(help="Name of the project it belongs to.")] = None,
     cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
     max_attempts: Annotated[
         int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")
@@ -83,11 +86,10 @@ def launch(
 ) -> int:
     """Launch a run."""
     waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json) if wait or follow else None
-    own_name, config = overrides.read_file(file)
     body = {
-        "name": name or own_name,
-        "config": overrides.merged(config, overrides.parse(assignments or [])),
-        "labels": parsed_labels(labels or []),
+        **_what(file, example, assignments or [], name),
+        "labels": parsed(labels or []),
+        **({} if project is None else {"project": project}),
         "cluster": cluster,
         "max_attempts": max_attempts,
         **_gates(assertions, gate_file, baseline),
@@ -118,7 +120,7 @@ def clone(
     body: dict[str, Any] = {
         "overrides": overrides.parse(assignments or []),
         **({} if name is None else {"name": name}),
-        **({} if labels is None else {"labels": parsed_labels(labels)}),
+        **({} if labels is None else {"labels": parsed(labels)}),
         **_gates(assertions, gate_file, baseline),
     }
     with connect() as service:
@@ -163,6 +165,16 @@ def gate(
     return ExitCode.SUCCEEDED if evaluation.verdict == "passed" else ExitCode.GATE_FAILED
 
 
+def _what(file: Path | None, example: str | None, assignments: list[str], name: str | None) -> dict[str, Any]:
+    if (file is None) == (example is None):
+        raise CommandError("Give either FILE, a run configuration, or --example with the name of one of the service's.")
+    patch = overrides.parse(assignments)
+    if file is None:
+        return {"name": name or example, "example": example, "overrides": patch}
+    own_name, config = overrides.read_file(file)
+    return {"name": name or own_name, "config": overrides.merged(config, patch)}
+
+
 def _launched(service: Foredeck, run: Run, waiting: Waiting | None, is_json: bool) -> int:
     if waiting is not None:
         return waiting.until_ended(service, run)
@@ -177,14 +189,3 @@ def _gates(assertions: list[str] | None, file: Path | None, baseline: str | None
     """Nothing where none were asked for: a clone keeps those of its origin."""
     asked = gates.read(assertions, file, baseline)
     return {"gates": [gate.model_dump(mode="json") for gate in asked]} if asked else {}
-
-
-def parsed_labels(pairs: list[str]) -> dict[str, str]:
-    """Raises CommandError for what is no key=value."""
-    labels = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator or not key:
-            raise CommandError(f"--label {pair}: write key=value.")
-        labels[key] = value
-    return labels

@@ -15,6 +15,7 @@ from foredeck.gates import Gates
 from foredeck.runs import Runs
 from foredeck.sweeps import Sweeps
 from foredeck.transport import Transport
+from foredeck.webhooks import Webhooks
 
 PATIENCE_S = 30.0
 
@@ -42,6 +43,7 @@ class Foredeck:
         self.runs = Runs(self._transport)
         self.sweeps = Sweeps(self._transport)
         self.gates = Gates(self._transport)
+        self.webhooks = Webhooks(self._transport)
         self.clusters = Clusters(self._transport)
         self.access = Access(self._transport)
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from foredeck import events
 from foredeck.events import Event
 from foredeck.models import Alarm, Alarms, LogLine, LogPage, Run, RunPage, RunSummary, Series, SeriesData
+from foredeck.paging import every
 from foredeck.transport import TIMEOUT_S, Transport
 
 PAUSE_S = 0.2
@@ -58,13 +59,8 @@ class Runs:
         self, *, status: str | None = None, search: str | None = None, labels: Mapping[str, str] | None = None
     ) -> Iterator[RunSummary]:
         """All runs that match, newest first, fetched page by page."""
-        cursor: str | None = None
-        while True:
-            page = self.page(limit=200, cursor=cursor, status=status, search=search, labels=labels)
-            yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        label = [f"{key}:{value}" for key, value in (labels or {}).items()] or None
+        return every(self._transport, RunPage, "/runs", {"status": status, "search": search, "label": label})
 
     def update(
         self,

@@ -1,12 +1,13 @@
 """What the service answers, as far as clients need it."""
 
 from foredeck.models.access import CreatedToken, LoginLink
-from foredeck.models.base import Answer, Versioned
+from foredeck.models.base import Answer, Page, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
 from foredeck.models.gates import Gate, GateBaseline, GateEvaluation, GateResult, RunGates
 from foredeck.models.runs import Alarm, Alarms, Attempt, Run, RunFields, RunPage, RunSummary
 from foredeck.models.sweeps import Sweep, SweepPage, SweepSummary
 from foredeck.models.telemetry import LogLine, LogPage, Series, SeriesColumns, SeriesData
+from foredeck.models.webhooks import CreatedWebhook, Delivery, DeliveryPage, Webhook, WebhookPage
 
 __all__ = [
     "Alarm",
@@ -17,6 +18,9 @@ __all__ = [
     "Cluster",
     "ClusterCheck",
     "CreatedToken",
+    "CreatedWebhook",
+    "Delivery",
+    "DeliveryPage",
     "Finding",
     "Gate",
     "GateBaseline",
@@ -25,6 +29,7 @@ __all__ = [
     "LogLine",
     "LogPage",
     "LoginLink",
+    "Page",
     "Reachability",
     "Resource",
     "Run",
@@ -39,4 +44,6 @@ __all__ = [
     "SweepPage",
     "SweepSummary",
     "Versioned",
+    "Webhook",
+    "WebhookPage",
 ]

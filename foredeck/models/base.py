@@ -1,6 +1,10 @@
 """What all answers share."""
 
+from typing import Generic, TypeVar
+
 from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+Item = TypeVar("Item")
 
 
 class Answer(BaseModel):
@@ -21,3 +25,10 @@ class Versioned(Answer):
 
     def keep_etag(self, etag: str | None) -> None:
         self._etag = etag
+
+
+class Page(Answer, Generic[Item]):
+    """Some of a list, and where the rest is."""
+
+    items: list[Item]
+    next_cursor: str | None = None

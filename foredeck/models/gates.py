@@ -48,7 +48,7 @@ class GateResult(Answer):
     limit: float | None = None
     first_step: int | None = None
     last_step: int | None = None
-    num_values: int
+    num_values: int = 0
     baseline: GateBaseline | None = None
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from foredeck.models.base import Answer, Versioned
+from foredeck.models.base import Answer, Page, Versioned
 
 
 class RunFields(Versioned):
@@ -76,11 +76,8 @@ class Run(RunFields):
     last_checkpoint_path: str | None = None
 
 
-class RunPage(Answer):
-    """Runs, and where the next ones are."""
-
-    items: list[RunSummary]
-    next_cursor: str | None = None
+class RunPage(Page[RunSummary]):
+    pass
 
 
 class Alarm(Answer):

@@ -8,7 +8,7 @@ from cli.main import run
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nope"], ["launch"], ["launch", "x.yaml", "--timeout", "soon"], ["runs", "--limit", "0"]]
+    "arguments", [["nope"], ["wait"], ["launch", "x.yaml", "--timeout", "soon"], ["runs", "--limit", "0"]]
 )
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 2

@@ -19,7 +19,7 @@ Types = set[str]
 # Where the client's name differs from the document's.
 NAMES: dict[str, str] = {
     "Run": "RunRead",
-    "Attempt": "AttemptRead",
+    "Attempt": "backend__runs__schemas__AttemptRead",
     "Sweep": "SweepRead",
     "Alarm": "AlarmRead",
     "Alarms": "AlarmsRead",
@@ -29,8 +29,15 @@ NAMES: dict[str, str] = {
     "CreatedToken": "TokenCreated",
     "Cluster": "ClusterRead",
     "CheckStarted": "ClusterCheckStarted",
+    "Gate": "GateRead",
+    "GateBaseline": "BaselineFigure",
+    "GateEvaluation": "GateEvaluationRead",
+    "Sweep": "SweepRead",
+    "Webhook": "WebhookRead",
+    "CreatedWebhook": "WebhookCreated",
+    "Delivery": "DeliveryRead",
 }
-BASES = {"Answer", "Versioned", "RunFields"}
+BASES = {"Answer", "Page", "Versioned", "RunFields"}
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +135,9 @@ class Examples:
         "expires_at": None,
         "file": None,
         "level": "info",
+        "sweep_id": "11111111-2222-4333-8444-555555555555",
+        "webhook_id": "11111111-2222-4333-8444-555555555555",
+        "events": ["run.failed"],
         "gates": [models.Gate(assertion="reward >= 0.5")],
         "evaluation_id": "11111111-2222-4333-8444-555555555555",
     }
