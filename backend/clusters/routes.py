@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
 
+from backend import etag
 from backend.auth.guard import Admin, Reader
 from backend.clusters import checks, service
 from backend.clusters.schemas import (
@@ -15,6 +16,7 @@ from backend.clusters.schemas import (
     ClusterUpdate,
 )
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], route_class=IdempotentRoute)
@@ -40,14 +42,21 @@ def create_cluster(
     return cluster
 
 
-@router.get("/{name}", operation_id="clusters_get", summary="Get a cluster and ask it whether it answers")
-def get_cluster(name: str, _: Reader, database: DatabaseDep, settings: SettingsDep) -> ClusterRead:
-    return service.read_with_state(database, settings, name)
+@router.get(
+    "/{name}",
+    operation_id="clusters_get",
+    summary="Get a cluster and ask it whether it answers",
+    response_model=ClusterRead,
+)
+def get_cluster(name: str, request: Request, _: Reader, database: DatabaseDep, settings: SettingsDep) -> Response:
+    return etag.answer(request, service.read_with_state(database, settings, name), ClusterUpdate)
 
 
-@router.patch("/{name}", operation_id="clusters_update", summary="Correct a cluster")
-def update_cluster(name: str, body: ClusterUpdate, admin: Admin, session: SessionDep) -> ClusterRead:
-    return service.update(session, name, body, admin)
+@router.patch("/{name}", operation_id="clusters_update", summary="Correct a cluster", response_model=ClusterRead)
+def update_cluster(
+    name: str, body: ClusterUpdate, request: Request, admin: Admin, session: SessionDep, if_match: IfMatch = None
+) -> Response:
+    return etag.answer(request, service.update(session, name, body, admin, if_match), ClusterUpdate)
 
 
 @router.post(

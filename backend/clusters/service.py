@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from sqlalchemy.orm import Session
 
-from backend import queue
+from backend import etag, queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.clusters import repository
@@ -47,8 +47,11 @@ def _insert(session: Session, body: ClusterCreate, principal: Principal) -> Clus
     return _read(session, cluster)
 
 
-def update(session: Session, name: str, body: ClusterUpdate, principal: Principal) -> ClusterRead:
-    """Corrects a cluster. Raises ApiError: 404, and 409 for the one that follows this service's environment."""
+def update(
+    session: Session, name: str, body: ClusterUpdate, principal: Principal, if_match: str | None = None
+) -> ClusterRead:
+    """Corrects a cluster. Raises ApiError: 404, 409 for the one that follows this service's environment, 412 when
+    it was edited since the caller loaded what they have the tag of."""
     cluster = _get(session, name)
     if name == LOCAL:
         raise conflict(f"Cluster {LOCAL} follows the environment of this service: see RAY_ADDRESS and its neighbours.")
@@ -58,6 +61,8 @@ def update(session: Session, name: str, body: ClusterUpdate, principal: Principa
         error = ProblemError(pointer="/python", detail=problem, value=changes.get("python", cluster.python))
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, problem, errors=[error])
     queue.wake_waiting(session, cluster.id)  # there may be more places; before the cluster's row, as whoever takes one
+    session.refresh(cluster, with_for_update=True)
+    etag.require(if_match, _read(session, cluster), ClusterUpdate)
     for field, value in changes.items():
         setattr(cluster, field, value)
     audit.record(session, principal, "cluster.update", name, **changes)

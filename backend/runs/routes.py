@@ -8,9 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
+from backend import etag
 from backend.auth.guard import Reader, RunReader, RunWriter, Writer
 from backend.cursor import Cursor, Limit
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
+from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute
 from backend.refusal import KEEP
 from backend.runs import service
@@ -49,14 +51,26 @@ def list_runs(
     return service.list_page(session, reader, limit, cursor, status, search, label or [], project)
 
 
-@router.get("/{run_id}", operation_id="runs_get", summary="Get a run")
-def get_run(run_id: UUID, _: RunReader, session: SessionDep) -> RunRead:
-    return service.read(session, run_id)
+@router.get("/{run_id}", operation_id="runs_get", summary="Get a run", response_model=RunRead)
+def get_run(run_id: UUID, request: Request, _: RunReader, session: SessionDep) -> Response:
+    return etag.answer(request, service.read(session, run_id), RunUpdate)
 
 
-@router.patch("/{run_id}", operation_id="runs_update", summary="Change a run's name, labels, notes or priority")
-def update_run(run_id: UUID, body: RunUpdate, writer: RunWriter, session: SessionDep) -> RunRead:
-    return service.update(session, run_id, body, writer)
+@router.patch(
+    "/{run_id}",
+    operation_id="runs_update",
+    summary="Change a run's name, labels, notes or priority",
+    response_model=RunRead,
+)
+def update_run(
+    run_id: UUID,
+    body: RunUpdate,
+    request: Request,
+    writer: RunWriter,
+    session: SessionDep,
+    if_match: IfMatch = None,
+) -> Response:
+    return etag.answer(request, service.update(session, run_id, body, writer, if_match), RunUpdate)
 
 
 @router.post("/{run_id}/stop", operation_id="runs_stop", status_code=HTTPStatus.ACCEPTED, summary="Stop a run")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from backend import queue
+from backend import etag, queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.cursor import cut, decode
@@ -90,8 +90,12 @@ def _labels(given: Sequence[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def update(session: Session, run_id: UUID, body: RunUpdate, principal: Principal) -> RunRead:
+def update(
+    session: Session, run_id: UUID, body: RunUpdate, principal: Principal, if_match: str | None = None
+) -> RunRead:
+    """Raises ApiError (412) when it was edited since the caller loaded what they have the tag of."""
     run = _get_locked(session, run_id)
+    etag.require(if_match, run, RunUpdate)
     changes = body.model_dump(exclude_none=True)
     if body.priority is not None:
         _requeue(session, run, body.priority, principal)
