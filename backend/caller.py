@@ -1,19 +1,20 @@
-"""Which token or browser session a request came with, named by what of it is no secret."""
+"""Which token or browser session a request came with, without its secret."""
 
 from starlette.requests import Request
 
 from backend.auth import secrets
 from backend.auth.identity import SESSION_COOKIE
 
+LENGTH = 32
+
 
 def caller_of(request: Request) -> str:
-    """`token:<prefix>`, `session:<hash>`, or nothing for a request that came with neither.
+    """A hash of the token or session that the gate looks at; empty for a request that came with neither.
 
-    Whether they are good is for the gate to say: this only tells one from another.
+    Whether they are good is for the gate to say: this only tells one from another. All of the token is hashed, since
+    the visible part of it is known to others, who could pass as its owner where no secret is asked for.
     """
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
-    if scheme:
-        parts = secrets.split_token(credentials.strip()) if scheme.lower() == "bearer" else None
-        return f"token:{parts[0]}" if parts else ""
-    cookie = request.cookies.get(SESSION_COOKIE)
-    return f"session:{secrets.sha256(cookie)[:32]}" if cookie else ""
+    is_bearer = scheme.lower() == "bearer"
+    secret = credentials.strip() if is_bearer else request.cookies.get(SESSION_COOKIE)
+    return secrets.sha256(f"{is_bearer}:{secret}")[:LENGTH] if secret else ""

@@ -24,6 +24,9 @@ from backend.forwarded import ForwardedAddress
 from backend.gates.routes import router as gates_router
 from backend.launcher.fallback import Fallback
 from backend.middleware import RequestContext
+from backend.rate_limit.limiter import Limiter
+from backend.rate_limit.middleware import RateLimits
+from backend.rate_limit.policy import policies
 from backend.runs.config_routes import router as config_router
 from backend.runs.routes import router as runs_router
 from backend.settings import Settings, load
@@ -56,7 +59,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     refuse_open_routes(app)
     openapi.install(app)
     dashboard.mount(app, settings.frontend_dir)
+    app.state.limiter = Limiter(policies(settings), settings.redis_url)
     app.add_middleware(Gate)
+    app.add_middleware(RateLimits, limiter=app.state.limiter)
     app.add_middleware(ForwardedAddress, proxies=settings.trusted_proxies)
     app.add_middleware(RequestContext)
     return app
@@ -77,6 +82,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         fallback.stop()
     deliverer.stop()
     app.state.database.close()
+    app.state.limiter.close()
 
 
 def _include(app: FastAPI) -> None:

@@ -121,6 +121,17 @@ class Settings(BaseModel):
     trusted_proxies: Networks = _variable("FOREDECK_TRUSTED_PROXIES", ())
     """Networks, with commas, of the proxies before this service; only their X-Forwarded-For is believed."""
 
+    rate_limit: PositiveInt = _variable("FOREDECK_RATE_LIMIT", 6000)
+    """Requests of one token or session a minute."""
+    ingest_rate_limit: PositiveInt = _variable("FOREDECK_INGEST_RATE_LIMIT", 60_000)
+    """Batches of events of one run a minute."""
+    stranger_rate_limit: PositiveInt = _variable("FOREDECK_STRANGER_RATE_LIMIT", 600)
+    """Requests of one address a minute without a valid token or session."""
+    login_rate_limit: PositiveInt = _variable("FOREDECK_LOGIN_RATE_LIMIT", 20)
+    """Failed logins of one address a minute."""
+    max_streams: PositiveInt = _variable("FOREDECK_MAX_STREAMS", 100)
+    """Live streams that one token or session may have open at one process."""
+
     embedded_ray_dir: Folder | None = _variable("FOREDECK_EMBEDDED_RAY_DIR", None)
     """Folder in which the supervisor of this machine's Ray is asked for it; set by `foredeck up`."""
     ray_address: HttpUrl | None = _variable("RAY_ADDRESS", None)

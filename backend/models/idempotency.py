@@ -16,7 +16,7 @@ class IdempotencyKey(Base):
     __table_args__ = (Index("ix_idempotency_key_created_at", "created_at"),)
 
     caller: Mapped[str] = mapped_column(primary_key=True)
-    """The token or browser session whose key it is; see backend.caller."""
+    """Hash of the token or browser session whose key it is; see backend.caller."""
     key: Mapped[str] = mapped_column(primary_key=True)
     fingerprint: Mapped[str]
     """SHA-256 of method, path, query and body."""

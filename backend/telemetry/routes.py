@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from backend.auth.guard import Ingester, Reader, RunReader, Watch
 from backend.deps import DatabaseDep, SessionDep
+from backend.rate_limit.streams import StreamSlot
 from backend.telemetry import service
 from backend.telemetry.body import IngestBody, ingest_request_schema
 from backend.telemetry.follow import follow_log, follow_notices, while_welcome
@@ -95,6 +96,7 @@ def stream_logs(
     request: Request,
     database: DatabaseDep,
     is_welcome: Watch,
+    __: StreamSlot,
     after: LineId = 0,
     last_event_id: LastEventId = None,
 ) -> EventStream:
@@ -112,6 +114,7 @@ def stream(
     request: Request,
     database: DatabaseDep,
     is_welcome: Watch,
+    _: StreamSlot,
     runs: Annotated[str, Query(description="Run ids separated by commas, or `all`.")] = "all",
     after: LineId | None = None,
     last_event_id: LastEventId = None,
