@@ -21,6 +21,11 @@ class AcceptanceEstimate:
     """g_i, the chance that the i-th drafted token is accepted where one was drafted, and t_k, the tokens that a
     sequence gets of a round of draft length k.
 
+    What is accepted behind a response's end is lost. A response ends anywhere in its last round, which so brings
+    (t_k - 1) / 2 tokens for nothing, and with h the share of tokens that end a response the tokens that count are
+
+        t_k / (1 + h (t_k - 1) / 2).
+
     t_k is more than 1 + g_1 + ... + g_k says where the chances were counted in rounds of longer drafts: those end more
     often at a token that is hard to draft, and the next one begins there.
     """
@@ -30,6 +35,7 @@ class AcceptanceEstimate:
         self._accepted = [0.0] * max_length
         self._sequences = [0.0] * (max_length + 1)
         self._tokens = [0.0] * (max_length + 1)
+        self._lost = self._loss_at_each_token = 0.0
 
     def observe(self, rounds: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
         """Rounds, the sequences of each with a drafted token at each position, and those of them with it accepted."""
@@ -45,15 +51,18 @@ class AcceptanceEstimate:
             self._tried[i] = self._tried[i] * decay + new_tried
             self._accepted[i] = self._accepted[i] * decay + new_accepted
 
-    def observe_length(self, num_sequences: int, draft_length: int, num_accepted: int) -> None:
-        """Rounds in which every sequence had a draft of this length: the sequences of all of them together, and how
-        many of their tokens were accepted."""
+    def observe_length(self, num_sequences: int, draft_length: int, num_accepted: int, num_lost: int) -> None:
+        """Rounds in which every sequence had a draft of this length: the sequences of all of them together, how many of
+        their tokens were accepted, and how many tokens were lost behind a response's end."""
         decay = max(1 - num_sequences / _YIELD_MEMORY_SEQUENCES, 0.0)
         # Of all lengths, for what was found of one long ago is known no better than what the positions say now.
         self._sequences = [sequences * decay for sequences in self._sequences]
         self._tokens = [tokens * decay for tokens in self._tokens]
         self._sequences[draft_length] += num_sequences
         self._tokens[draft_length] += num_sequences + num_accepted
+        self._lost = self._lost * decay + num_lost
+        tokens = num_sequences + num_accepted
+        self._loss_at_each_token = self._loss_at_each_token * decay + tokens * (tokens / num_sequences - 1) / 2
 
     def chances(self) -> list[float]:
         """g_1 .. g_max.
@@ -72,12 +81,15 @@ class AcceptanceEstimate:
         return chances
 
     def yields(self) -> list[float]:
-        """t_0 = 1 .. t_max: what rounds of each length brought, as far as there were any, else by the chances.
+        """The tokens that count of rounds of each length from 0 on: what they brought, as far as there were any, else by
+        the chances.
 
-        t_k = (tokens_k + m (1 + g_1 + ... + g_k)) / (sequences_k + m).
+        t_k = (tokens_k + m (1 + g_1 + ... + g_k)) / (sequences_k + m), less what is lost.
         """
         yields, by_chances, m = [1.0], 1.0, _YIELD_PRIOR_SEQUENCES
+        ending = self._lost / self._loss_at_each_token if self._loss_at_each_token else 0.0
         for length, chance in enumerate(self.chances(), 1):
             by_chances += chance
-            yields.append((self._tokens[length] + m * by_chances) / (self._sequences[length] + m))
+            tokens = (self._tokens[length] + m * by_chances) / (self._sequences[length] + m)
+            yields.append(tokens / (1 + ending * (tokens - 1) / 2))
         return yields

@@ -42,6 +42,7 @@ class _Round(NamedTuple):
     draft_length: int
     num_tried: Sequence[int]
     num_accepted: Sequence[int]
+    num_lost: int
     seconds: float
 
 
@@ -152,11 +153,17 @@ class DraftLengthController:
         return seconds
 
     def observe(
-        self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
+        self,
+        num_sequences: int,
+        draft_length: int,
+        num_tried: Sequence[int],
+        accepted: Sequence[int],
+        num_lost: int,
+        seconds: float,
     ) -> None:
         """A round of one draft length: sequences with a drafted token at each position, and those with it accepted;
-        seconds without lookups."""
-        self._rounds.append(_Round(num_sequences, draft_length, num_tried, accepted, seconds))
+        tokens lost behind a response's end; seconds without lookups."""
+        self._rounds.append(_Round(num_sequences, draft_length, num_tried, accepted, num_lost, seconds))
         self._elapsed_s += seconds
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
@@ -245,8 +252,10 @@ class DraftLengthController:
             self.costs.observe(*kind, seconds)
         self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds if round_.draft_length])
         for length, some in drafted.items():
+            num_sequences = sum(round_.num_sequences for round_ in some)
             num_accepted = sum(sum(round_.num_accepted) for round_ in some)
-            self.acceptance.observe_length(sum(round_.num_sequences for round_ in some), length, num_accepted)
+            num_lost = sum(round_.num_lost for round_ in some)
+            self.acceptance.observe_length(num_sequences, length, num_accepted, num_lost)
         self._chances, self._yields = self.acceptance.chances(), self.acceptance.yields()
         self._predictions, self._learned_s, self._is_trial = {}, self._elapsed_s, False
         if self._lookup_rounds:

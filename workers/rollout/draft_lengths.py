@@ -41,10 +41,16 @@ class DraftLengths(Protocol):
         """What the round is expected to take; 0 where nothing is."""
 
     def observe(
-        self, num_sequences: int, draft_length: int, num_tried: Sequence[int], accepted: Sequence[int], seconds: float
+        self,
+        num_sequences: int,
+        draft_length: int,
+        num_tried: Sequence[int],
+        accepted: Sequence[int],
+        num_lost: int,
+        seconds: float,
     ) -> None:
-        """A round: sequences with a drafted token at each position, those with it accepted, and its wall time without
-        that of a lookup."""
+        """A round: sequences with a drafted token at each position, those with it accepted, all sequences' tokens behind
+        a response's end, and its wall time without that of a lookup."""
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
@@ -95,6 +101,11 @@ class ScheduledDraftLengths(FixedDraftLength):
         """Until all were measured."""
         return len(self._schedule)
 
+    @property
+    def num_tokens(self) -> int:
+        """That a sequence gets of these rounds at most."""
+        return self.num_rounds + sum(self._schedule)
+
     def choose(self, num_sequences: int) -> int:
         self._next += 1
         return self._schedule[self._next - 1]
@@ -102,7 +113,7 @@ class ScheduledDraftLengths(FixedDraftLength):
     choose_lookup = choose
 
     def observe(  # type: ignore[override]
-        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
+        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, num_lost: int, seconds: float
     ) -> None:
         if self._next > _WARMING_ROUNDS and self._next % 2 == 0:
             self.seconds.append((draft_length, seconds))

@@ -208,7 +208,8 @@ class Generation:
     ) -> None:
         """Count what the round did, and tell what decides the draft length unless the round took time for later ones.
 
-        That hears of all that was accepted, also behind a response's end: how good a draft is does not depend on it.
+        That hears of all that was accepted, also behind a response's end, for how good a draft is does not depend on it,
+        and of how much was lost there.
         """
         if self.session is None:
             return
@@ -224,7 +225,8 @@ class Generation:
         if not is_typical:
             return
         tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])
-        policy.observe(num_rows, width, tried, accepted, seconds - (lookup_s or 0.0))
+        num_lost = sum(num_accepted) + num_rows - sum(num_kept)
+        policy.observe(num_rows, width, tried, accepted, num_lost, seconds - (lookup_s or 0.0))
         if lookup_s is not None:
             policy.observe_lookup(num_rows, width, lookup_s)
 
@@ -234,7 +236,7 @@ class Generation:
         for num_rows, seconds, is_typical in rounds:
             self.statistics.time(num_rows, 0, seconds, policy.predicted_s(num_rows, 0))
             if is_typical:
-                policy.observe(num_rows, 0, (), (), seconds)
+                policy.observe(num_rows, 0, (), (), 0, seconds)
         rounds.clear()
 
     def _refill(self, free: list[int]) -> None:

@@ -159,9 +159,12 @@ class TorchRolloutEngine:
         drafter = self._drafter_or_raise() if drafting.has_weights else PaddingDrafter()
 
         def run(number: int, schedule: ScheduledDraftLengths) -> None:
-            """Rounds of so many sequences; none ends before the schedule does."""
-            some = [lengthened(prompts[i % len(prompts)], params.max_new_tokens // 2) for i in range(number)]
-            endless = replace(params, max_new_tokens=schedule.num_rounds * (drafting.draft_length + 1) + 1)
+            """Rounds of so many sequences; none ends before the schedule does. Half of them read less than those in the
+            middle of a response, half of them more."""
+            growth = schedule.num_tokens if drafting.has_weights else schedule.num_rounds
+            before = max(params.max_new_tokens - growth, 0) // 2
+            some = [lengthened(prompts[i % len(prompts)], before) for i in range(number)]
+            endless = replace(params, max_new_tokens=growth + 1)
             generation = self._generation(some, 1, endless, drafter, schedule, RoundLog((), ()))
             generation.eos_token_ids = frozenset()
             generation.run(schedule.num_rounds)

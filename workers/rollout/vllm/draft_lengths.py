@@ -44,7 +44,7 @@ class StepTimes(FixedDraftLength):
     choose_lookup = choose
 
     def observe(  # type: ignore[override]
-        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, seconds: float
+        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, num_lost: int, seconds: float
     ) -> None:
         self.last = (num_sequences, draft_length, seconds)
 

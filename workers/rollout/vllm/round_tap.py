@@ -39,6 +39,8 @@ class _Step:
     """Draft length of the drafts made in it; for lookups, whether any were looked for."""
     num_drafted: list[int] = field(default_factory=list)
     num_accepted: list[int] = field(default_factory=list)
+    num_lost: int = 0
+    """Tokens behind a response's end."""
     found: int = 0
     """Tokens a sequence of what was looked up in it."""
 
@@ -88,7 +90,8 @@ class RoundTap:
         self.statistics.time(number, drafted, seconds, predicted_s)
         is_steady = self._is_lookup or step.chosen == drafted or not predicted_s
         tried, accepted = (at_least(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
-        lengths.observe(number, drafted, tried, accepted, seconds - lookup_s if is_steady else predicted_s)
+        seconds = seconds - lookup_s if is_steady else predicted_s
+        lengths.observe(number, drafted, tried, accepted, step.num_lost, seconds)
         if self._is_lookup and step.chosen:
             lengths.observe_lookup(number, step.found, lookup_s)
 
@@ -134,3 +137,4 @@ class RoundTap:
         self.statistics.count([len(drafted)], [min(accepted, num_kept)])
         self._step.num_drafted.append(len(drafted))
         self._step.num_accepted.append(accepted)
+        self._step.num_lost += num_sampled - num_kept

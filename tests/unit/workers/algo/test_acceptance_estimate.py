@@ -47,7 +47,7 @@ def test_a_length_that_ran_yields_what_it_brought_and_others_what_the_chances_sa
     estimate = AcceptanceEstimate(2)
     estimate.observe([([100, 100], [80, 40])] * 40)
     for _ in range(40):
-        estimate.observe_length(100, 1, 90)
+        estimate.observe_length(100, 1, 90, 0)
     none, one, two = estimate.yields()
     assert none == 1
     assert one == pytest.approx(
@@ -55,5 +55,27 @@ def test_a_length_that_ran_yields_what_it_brought_and_others_what_the_chances_sa
     )  # 100 (1 - (1 - 1/80)^40) 80 = 3,145 remembered
     assert two == pytest.approx(2.2, abs=0.01)
     for _ in range(400):
-        estimate.observe_length(100, 2, 120)
+        estimate.observe_length(100, 2, 120, 0)
     assert estimate.yields()[1] == pytest.approx(1.8, abs=0.01)  # long ago
+
+
+def test_tokens_behind_a_response_do_not_count():
+    estimate = AcceptanceEstimate(3)
+    estimate.observe([([100] * 3, [100] * 3)] * 200)
+    # Rounds of four tokens: 400 of them, of which one in 40 ends a response and loses 1.5 behind it on average.
+    estimate.observe_length(100, 3, 300, 15)
+    assert estimate.yields()[3] == pytest.approx(4 / (1 + 1.5 / 40), rel=0.01)
+    assert estimate.yields()[1] == pytest.approx(2 / (1 + 0.5 / 40), rel=0.01)
+    assert estimate.yields()[0] == 1
+
+
+def test_the_loss_behind_a_response_is_that_of_responses_cut_into_rounds():
+    """40 tokens a response in rounds of 6: the last round keeps 4 of them, and 42 / 7 rounds bring 40 tokens. A length
+    that does not divide them ends anywhere; averaged over lengths of responses the formula holds."""
+    block, lengths = 6, range(37, 43)
+    rounds = [-(-length // block) for length in lengths]
+    lost = sum(block * n - length for n, length in zip(rounds, lengths, strict=True))
+    estimate = AcceptanceEstimate(block - 1)
+    estimate.observe([([100] * 5, [100] * 5)] * 200)
+    estimate.observe_length(sum(rounds), block - 1, (block - 1) * sum(rounds), lost)
+    assert estimate.yields()[block - 1] == pytest.approx(sum(lengths) / sum(rounds), rel=0.01)

@@ -24,7 +24,7 @@ def tell(controlled, number, length, chance, rounds=200, table=None):
     table = table or CostTable(costs(), MAX_LENGTH)
     for _ in range(rounds):
         accepted = expected(number, length, chance)
-        controlled.observe(number, length, [number] * length, accepted, table.seconds(number, length))
+        controlled.observe(number, length, [number] * length, accepted, 0, table.seconds(number, length))
 
 
 def rounds_of(controlled, number, chance, num_rounds, table=None):
@@ -123,7 +123,7 @@ def looking(controlled, number, drafted, seconds=0.01, rounds=1):
         if is_looking := controlled.choose_lookup(number) > 0:
             width = controlled.width(drafted)
         tried = [sum(n > i for n in drafted) for i in range(width)]
-        controlled.observe(number, width, tried, [0] * width, 1 + width * (0.1 + 0.05 * number))
+        controlled.observe(number, width, tried, [0] * width, 0, 1 + width * (0.1 + 0.05 * number))
         if is_looking:
             controlled.observe_lookup(number, width, seconds)
         widths.append((is_looking, width))
@@ -165,13 +165,13 @@ def test_the_first_rounds_of_a_length_and_of_a_call_say_nothing_of_its_cost():
     controlled = controller()
     before = controlled.predicted_s(4, 3)
     for length in (3, 2, 3, 0, 3):
-        controlled.observe(4, length, [4] * length, [4] * length, 10 * before)
+        controlled.observe(4, length, [4] * length, [4] * length, 0, 10 * before)
     controlled.begin()
     for _ in range(3):
-        controlled.observe(4, 3, [4] * 3, [4] * 3, 10 * before)
+        controlled.observe(4, 3, [4] * 3, [4] * 3, 0, 10 * before)
     controlled.begin()
     assert controlled.predicted_s(4, 3) == before
     for _ in range(5):
-        controlled.observe(4, 3, [4] * 3, [4] * 3, 10 * before)
+        controlled.observe(4, 3, [4] * 3, [4] * 3, 0, 10 * before)
     controlled.begin()
     assert controlled.predicted_s(4, 3) > before

@@ -23,13 +23,13 @@ def test_costs_are_in_proportion_between_what_was_measured():
         CostTable([], 4)
 
 
-def test_what_lies_on_a_line_stays_and_noise_around_it_is_halved():
+def test_what_lies_on_a_line_stays_and_a_quarter_of_the_noise_around_it_goes():
     assert CostTable(costs(), MAX_LENGTH).row(4) == pytest.approx([1 + 0.3 * k for k in range(7)])
     drawn = random.Random(5)
     noisy = [(n, k, s * (1 + drawn.uniform(-0.1, 0.1))) for n, k, s in costs((4,))]
     errors = [abs(s - 1 - 0.3 * k) for _, k, s in noisy[1:]]
     smooth = [abs(s - 1 - 0.3 * k) for k, s in enumerate(CostTable(noisy, MAX_LENGTH).row(4))][1:]
-    assert sum(smooth) < 0.7 * sum(errors)
+    assert sum(smooth) < 0.85 * sum(errors)
     # A round without a draft is of another kind.
     assert CostTable([(4, 0, 0.2), *costs((4,))[1:]], MAX_LENGTH).seconds(4, 0) == pytest.approx(0.2)
 

@@ -16,7 +16,7 @@ def run_rounds(number, schedule, seconds):
     for index in range(schedule.num_rounds):
         length = schedule.choose(number)
         factor = 10 if length != before or index < 3 else 1
-        schedule.observe(number, length, [], [], factor * seconds(length))
+        schedule.observe(number, length, [], [], 0, factor * seconds(length))
         before = length
 
 
@@ -30,6 +30,7 @@ def test_first_rounds_and_the_first_of_a_length_do_not_count():
     schedule = ScheduledDraftLengths([3, 1, 0])
     run_rounds(4, schedule, lambda k: 1.0 + k)
     assert schedule.seconds == [(3, 4.0), (1, 2.0), (0, 1.0)]
+    assert schedule.num_tokens == 4 * (3 + 1) + 2 * (3 + 1) + 2 * (1 + 1) + 2
 
 
 def test_costs_are_medians_of_several_generations():

@@ -82,13 +82,16 @@ class SparseDraftLengths(FixedDraftLength):
     def __init__(self):
         super().__init__(2)
         self.asked, self.told = [], []
+        self.num_emitted = self.num_lost = 0
 
     def choose(self, num_sequences):
         self.asked.append(2 if len(self.asked) % 2 == 0 else 0)
         return self.asked[-1]
 
-    def observe(self, num_sequences, draft_length, num_tried, accepted, seconds):
+    def observe(self, num_sequences, draft_length, num_tried, accepted, num_lost, seconds):
         self.told.append(draft_length)
+        self.num_emitted += num_sequences + sum(accepted)
+        self.num_lost += num_lost
 
 
 def test_what_chooses_lengths_is_told_of_every_round_and_asked_once_in_a_stride_of_plain_ones(models):
@@ -100,3 +103,15 @@ def test_what_chooses_lengths_is_told_of_every_round_and_asked_once_in_a_stride_
     assert lengths.told == rounds[: len(lengths.told)]
     assert len(lengths.asked) == math.ceil(len(lengths.told) / 5) + math.ceil((len(lengths.told) - 1) / 5)
     assert sum(cost.num_rounds for cost in result.round_costs) == len(lengths.told)
+
+
+def test_what_chooses_lengths_hears_of_tokens_behind_a_responses_end(models):
+    engine = models.engine(max_batch_size=2, draft_length=2, eos=[])
+    lengths = SparseDraftLengths()
+    lengths.choose = lambda num_sequences: 2
+    engine._lengths = lambda *_: lengths
+    result = engine.generate([[3, 4]], 2, SAMPLED)
+    # The first token of each is drawn from the prompt's pass.
+    num_generated = sum(len(completion.token_ids) - 1 for completion in result.completions)
+    assert lengths.num_lost > 0
+    assert lengths.num_emitted - lengths.num_lost == num_generated
