@@ -10,7 +10,19 @@ from cli import gates, overrides
 from cli.errors import CommandError, ExitCode
 from cli.interruption import stopping
 from cli.labels import parsed
-from cli.options import Assignments, Follow, Json, Labels, Name, RunName, StopOnInterrupt, Timeout, Wait
+from cli.options import (
+    Assignments,
+    Follow,
+    Json,
+    Labels,
+    Name,
+    Priority,
+    Project,
+    RunName,
+    StopOnInterrupt,
+    Timeout,
+    Wait,
+)
 from cli.output import console, errors, print_json
 from cli.progress import Follower, finish, follow_log
 from cli.service import connect, find
@@ -68,8 +80,9 @@ def launch(
     assignments: Assignments = None,
     name: Name = None,
     labels: Labels = None,
-    project: Annotated[str | None, typer.Option(help="Name of the project it belongs to.")] = None,
+    project: Project = None,
     cluster: Annotated[str, typer.Option(help="Name of a registered cluster.")] = "local",
+    priority: Priority = 0,
     max_attempts: Annotated[
         int, typer.Option(min=1, help="Attempts that may end without a new checkpoint before the run fails.")
     ] = 3,
@@ -91,6 +104,7 @@ def launch(
         "labels": parsed(labels or []),
         **({} if project is None else {"project": project}),
         "cluster": cluster,
+        "priority": priority,
         "max_attempts": max_attempts,
         **_gates(assertions, gate_file, baseline),
     }

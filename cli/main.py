@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, clusters, drafts, launching, machine, runs
+from cli import access, clusters, drafts, launching, machine, runs, sweeps
 from cli.errors import CommandError, ExitCode, as_command_error
 from cli.output import print_error
 from foredeck import ForedeckError
@@ -29,6 +29,7 @@ machine.register(app)
 access.register(app)
 drafts.register(app)
 clusters.register(app)
+sweeps.register(app)
 
 
 def main() -> None:

@@ -13,6 +13,10 @@ Name = Annotated[str | None, typer.Option("--name", help="Name of the new run.")
 Labels = Annotated[
     list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="For finding it again. May be given again.")
 ]
+Project = Annotated[str | None, typer.Option(help="Name of the project it belongs to.")]
+Priority = Annotated[
+    int, typer.Option(min=-100, max=100, help="In the queue: each level is worth ten minutes of waiting.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its result.")]
 Follow = Annotated[bool, typer.Option("--follow", help="Print its log until it ends; implies --wait.")]
 Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer.")]

@@ -1,5 +1,6 @@
 """Commands about sweeps: runs that are launched together and differ in some keys."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import overrides
+from cli import overrides, yaml_numbers
 from cli.errors import CommandError, ExitCode
 from cli.labels import parsed
 from cli.options import Assignments, Json, Labels, Priority, Project
@@ -39,9 +40,7 @@ def create(
     assignments: Assignments = None,
     axes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--axis", metavar="KEY=[VALUES]", help="drafter.draft_length=[1,3,5]; of several, every combination."
-        ),
+        typer.Option("--axis", metavar="KEY=[VALUES]", help="drafter.draft_length=[1,3,5]; several are combined."),
     ] = None,
     points: Annotated[
         Path | None,
@@ -116,7 +115,7 @@ def _points(file: Path) -> Any:
 
 def _yaml(text: str, where: str) -> Any:
     try:
-        return overrides.load(text)
+        return yaml_numbers.load(text)
     except yaml.YAMLError as error:
         raise CommandError(f"{where}: is not YAML.") from error
 
@@ -156,7 +155,7 @@ def _table(sweep: Sweep) -> Table:
         table.add_column(title, justify="left" if title == "Status" else "right")
     for run in sweep.runs:
         point = run.sweep_point or {}
-        values = [escape(overrides.shown(point[key])) if key in point else "" for key in sweep.keys]
+        values = [escape(json.dumps(point[key])) if key in point else "" for key in sweep.keys]
         figures = (run.acceptance_length, run.generation_speedup, run.reward)
         table.add_row(str(run.id)[:8], *values, Text.assemble(status_text(run.status)), *map(number, figures))
     return table
