@@ -15,6 +15,7 @@ from backend.gates.schemas import stored
 from backend.models import Cluster, Project, Run
 from backend.refusal import Refused
 from backend.runs import allowance, repository, view
+from backend.runs.events import tell
 from backend.runs.schemas import RunClone, RunCreate, RunRead
 from backend.runs.source import Sourced, created, laid_over, resolved
 from backend.runs.state import announce
@@ -111,6 +112,7 @@ def queued(
     repository.insert_run(session, run)
     queue.add(session, "dispatch", run.id, 1)
     announce(session, run)
+    tell(session, run, "run.queued")
     append_log(session, run.id, 0, "info", f"Queued by {principal.name}.")
     audit.record(session, principal, "run.launch", run.id, project.id, name=run.name, config_sha256=run.config_sha256)
     return run

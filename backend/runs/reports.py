@@ -4,6 +4,7 @@ None of these fails for a run that has ended or an attempt that was replaced: su
 where it still says something.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 from uuid import UUID
 
@@ -13,9 +14,10 @@ from sqlalchemy.orm import Session
 from backend.models import Attempt, Run
 from backend.runs import repository
 from backend.runs.attempts import close_attempt, in_short
+from backend.runs.events import tell_of_alarms
 from backend.runs.state import ENDED, Status, announce, explain, transition
 from backend.telemetry import repository as telemetry
-from backend.telemetry.alarms import episodes
+from backend.telemetry.alarms import Episode, episodes
 
 _AWAITS_WORKER = frozenset({Status.DISPATCHING, Status.LOST})
 
@@ -67,16 +69,27 @@ def record_checkpoint(session: Session, run_id: UUID, attempt: int, step: int, p
         run.last_checkpoint_path = path.replace("\x00", "")
 
 
-def count_alarms(session: Session, run_id: UUID) -> None:
+def lock_alarms(session: Session, run_id: UUID) -> Sequence[Episode]:
+    """The run's alarms so far; nobody changes them until the transaction ends."""
+    repository.get_locked(session, run_id)
+    return _alarms(session, run_id)
+
+
+def count_alarms(session: Session, run_id: UUID, before: Sequence[Episode]) -> None:
     """Alarms were raised or cleared, or a new attempt has gone back behind some of them."""
     run = repository.get_locked(session, run_id)
     if run is None:
         return
-    words, later = telemetry.list_alarm_words(session, run_id), telemetry.list_later_attempts(session, run_id)
-    num_active = sum(episode.is_active for episode in episodes(words, later))
+    after = _alarms(session, run_id)
+    tell_of_alarms(session, run, before, after)
+    num_active = sum(episode.is_active for episode in after)
     if run.num_active_alarms != num_active:
         run.num_active_alarms = num_active
         announce(session, run)
+
+
+def _alarms(session: Session, run_id: UUID) -> Sequence[Episode]:
+    return episodes(telemetry.list_alarm_words(session, run_id), telemetry.list_later_attempts(session, run_id))
 
 
 def record_finished(

@@ -19,6 +19,7 @@ from backend.runs.launch import clone, launch
 from backend.runs.reports import (
     count_alarms,
     ingest_reply,
+    lock_alarms,
     record_checkpoint,
     record_finished,
     record_heartbeat,
@@ -34,6 +35,7 @@ __all__ = [
     "ingest_reply",
     "launch",
     "list_page",
+    "lock_alarms",
     "read",
     "record_checkpoint",
     "record_finished",

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session
 
 from backend import queue
 from backend.models import Run
+from backend.runs.events import tell
 from backend.telemetry.notices import append_log, publish
+from backend.webhooks.events import EventType
 
 
 class Status(StrEnum):
@@ -62,8 +64,9 @@ def transition(session: Session, run: Run, to: Status, reason: str) -> None:
         raise TransitionError(f"run {run.id} cannot go from {current} to {to}")
     if to in ENDED:  # first of all, while it still waits itself: so everybody locks the waiting in the same order
         queue.wake_waiting(session, run.cluster_id)
+    is_first_start = to is Status.RUNNING and run.started_at is None
     run.status = to
-    if to is Status.RUNNING and run.started_at is None:
+    if is_first_start:
         run.started_at = func.now()
     if to in ENDED:
         run.ended_at = func.now()
@@ -72,8 +75,18 @@ def transition(session: Session, run: Run, to: Status, reason: str) -> None:
             queue.add(session, "gates", run.id, run.current_attempt)
     append_log(session, run.id, run.current_attempt, _LEVELS.get(to, "info"), reason)
     _write_reason(session, run, reason)
+    event_type: EventType | None = "run.started" if is_first_start else _EVENTS.get(to)
+    if event_type is not None:
+        tell(session, run, event_type)
 
 
+_EVENTS: dict[Status, EventType] = {
+    Status.RUNNING: "run.resumed",
+    Status.LOST: "run.lost",
+    Status.SUCCEEDED: "run.succeeded",
+    Status.FAILED: "run.failed",
+    Status.STOPPED: "run.stopped",
+}
 _LEVELS: dict[Status, Literal["warning", "error"]] = {Status.LOST: "warning", Status.FAILED: "error"}
 
 

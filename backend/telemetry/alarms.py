@@ -35,6 +35,11 @@ class Episode:
     def is_active(self) -> bool:
         return self.ending is None
 
+    @property
+    def key(self) -> tuple[str, int, int, datetime]:
+        """What stays of it whatever follows."""
+        return self.name, self.attempt, self.step, self.time
+
     def end(self, ending: Ending, step: int, time: datetime | None) -> None:
         self.ending, self.ended_step, self.ended_at = ending, step, time
 
@@ -79,3 +84,19 @@ def _hear(told: list[Episode], word: Alarm) -> None:
         active.message = word.message
     elif active is not None:
         active.end("cleared", word.step, word.time)
+
+
+def changes(
+    before: Sequence[Episode], after: Sequence[Episode]
+) -> list[tuple[Literal["alarm.raised", "alarm.cleared"], Episode]]:
+    """What has begun and what is over, of two states of the same story; both where it began and ended in between. An
+    alarm that was cleared after the step from which a new attempt goes on is raised again."""
+    known = {episode.key: episode.is_active for episode in before}
+    told: list[tuple[Literal["alarm.raised", "alarm.cleared"], Episode]] = []
+    for episode in after:
+        was_active, is_new = known.get(episode.key, False), episode.key not in known
+        if is_new or (episode.is_active and not was_active):
+            told.append(("alarm.raised", episode))
+        if not episode.is_active and (was_active or is_new):
+            told.append(("alarm.cleared", episode))
+    return told

@@ -86,14 +86,16 @@ def _check_attempts(session: Session, run_id: UUID, attempts: set[int]) -> None:
 
 
 def _store(session: Session, run_id: UUID, fresh: Mapping[Source, Sequence[Event]]) -> None:
+    is_about_alarms = any(isinstance(event.body, Alarm | Started) for events in fresh.values() for event in events)
+    alarms = runs.lock_alarms(session, run_id) if is_about_alarms else ()
     for (attempt, emitter), events in fresh.items():
         _store_metrics(session, run_id, attempt, emitter, events)
         _store_samples(session, run_id, attempt, events)
         _store_alarms(session, run_id, attempt, events)
         for event in without_stale_heartbeats(events):
             _apply(session, run_id, event)
-    if any(isinstance(event.body, Alarm | Started) for events in fresh.values() for event in events):
-        runs.count_alarms(session, run_id)
+    if is_about_alarms:
+        runs.count_alarms(session, run_id, alarms)
 
 
 def _store_metrics(session: Session, run_id: UUID, attempt: int, emitter: str, events: Sequence[Event]) -> None:

@@ -45,11 +45,12 @@ class World:
 
     def __init__(self):
         self.session = SimpleNamespace(info={}, flush=lambda: None)
-        self.notices, self.lines, self.forgotten, self.woken = [], [], [], []
+        self.notices, self.lines, self.forgotten, self.woken, self.events = [], [], [], [], []
 
     def __enter__(self):
         self._patches = [
             patch.object(state, "publish", lambda _, run_id, kind, body: self.notices.append((kind, body))),
+            patch.object(state, "tell", lambda _, run, event_type: self.events.append((event_type, run.status))),
             patch.object(state, "append_log", lambda *arguments: self.lines.append(arguments[3:])),
             patch.object(state.queue, "forget", lambda _, run_id: self.forgotten.append(run_id)),
             patch.object(state.queue, "wake_waiting", lambda _, cluster_id: self.woken.append(cluster_id)),
@@ -119,6 +120,14 @@ class Life(RuleBasedStateMachine):
             assert S.DISPATCHING in self.story[: self.story.index(S.RUNNING)]
         if S.LOST in self.story:
             assert S.RUNNING in self.story[: self.story.index(S.LOST)]
+
+    @invariant()
+    def webhooks_hear_of_the_first_start_and_of_every_end(self):
+        types = [event_type for event_type, _ in self.world.events]
+        assert types.count("run.started") == (S.RUNNING in self.story)
+        assert len(types) == sum(status not in {S.QUEUED, S.DISPATCHING} for status in self.story)
+        ends = [f"run.{status}" for status in self.story if status in ENDED]
+        assert [event_type for event_type, status in self.world.events if status in ENDED] == ends
 
     @invariant()
     def everything_was_told(self):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from backend.models import Alarm, Attempt
-from backend.telemetry.alarms import Episode, episodes
+from backend.telemetry.alarms import Episode, changes, episodes
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DRIFT, COLLAPSE = "distribution_drift", "acceptance_collapse"
@@ -86,3 +86,22 @@ def test_an_undone_alarm_ends_when_the_new_attempt_started() -> None:
     (episode,) = episodes([word(15)], [later(2, 10)])
     assert isinstance(episode, Episode)
     assert episode.ended_at == START + timedelta(hours=2)
+
+
+def news(words: Sequence[Alarm], more: Sequence[Alarm], attempts: Sequence[Attempt] = ()) -> list[tuple[Any, ...]]:
+    """What has changed after more words and attempts."""
+    found = changes(episodes(words, []), episodes([*words, *more], attempts))
+    return [(event_type, episode.name, episode.step) for event_type, episode in found]
+
+
+def test_what_has_changed_is_told_once() -> None:
+    assert news([], [word(3)]) == [("alarm.raised", DRIFT, 3)]
+    assert news([word(3)], []) == []
+    assert news([word(3)], [word(5), word(6, COLLAPSE)]) == [("alarm.raised", COLLAPSE, 6)]
+    assert news([word(3)], [clear(7)]) == [("alarm.cleared", DRIFT, 3)]
+    assert news([], [word(3), clear(7)]) == [("alarm.raised", DRIFT, 3), ("alarm.cleared", DRIFT, 3)]
+
+
+def test_a_new_attempt_raises_and_clears_without_a_word() -> None:
+    words = [word(3), clear(12), word(14, COLLAPSE)]
+    assert news(words, [], [later(2, 10)]) == [("alarm.raised", DRIFT, 3), ("alarm.cleared", COLLAPSE, 14)]
