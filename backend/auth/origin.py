@@ -14,7 +14,8 @@ def check_origin(request: Request, public_url: str) -> None:
     Browsers tell the truth here, and nothing else sends these headers; whoever brings a token of their own is no
     browser that was misled.
     """
-    if request.method in SAFE_METHODS or "authorization" in request.headers:
+    is_by_token = request.headers.get("authorization", "").lower().startswith("bearer ")
+    if request.method in SAFE_METHODS or is_by_token:
         return
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     own = {request.headers.get("host"), urlsplit(public_url).netloc}

@@ -51,3 +51,4 @@ def test_foreign_pages_may_not(headers):
     assert not passes(**headers)
     assert passes("GET", **headers)
     assert passes(authorization="Bearer fdk_x", **headers)
+    assert not passes(authorization="Basic YWRtaW46eA==", **headers), "browsers send these along by themselves"
