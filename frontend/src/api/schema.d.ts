@@ -4515,6 +4515,17 @@ export interface components {
        */
       example?: string | null;
       /**
+       * Gates
+       * @description What each run has to come to.
+       * @default []
+       * @example [
+       *       {
+       *         "assertion": "acceptance_length >= 2.8"
+       *       }
+       *     ]
+       */
+      gates?: components["schemas"]["Gate"][];
+      /**
        * Labels
        * @description Of each run.
        * @example {
@@ -5858,6 +5869,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
+        "If-Match"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -8390,6 +8403,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
+        "If-Match"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
