@@ -12,6 +12,7 @@ import { NotFoundPage } from "./pages/not-found.tsx";
 import { RunPage } from "./pages/run/run-page.tsx";
 import { RunsPage } from "./pages/runs/runs-page.tsx";
 import { SettingsPage } from "./pages/settings/settings-page.tsx";
+import { SweepPage } from "./pages/sweep/sweep-page.tsx";
 
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
@@ -62,6 +63,7 @@ const router = createBrowserRouter([
           { index: true, element: <Navigate to="/runs" replace /> },
           { path: "runs", element: <RunsPage /> },
           { path: "runs/:runId", element: <RunPage /> },
+          { path: "sweeps/:sweepId", element: <SweepPage /> },
           { path: "launch", element: <LaunchPage /> },
           { path: "clusters", element: <ClustersPage /> },
           { path: "settings", element: <SettingsPage /> },

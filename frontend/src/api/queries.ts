@@ -53,6 +53,15 @@ export function runQuery(runId: string) {
   });
 }
 
+/** Asked again and again until all its runs have ended. */
+export function sweepQuery(sweepId: string) {
+  return queryOptions({
+    queryKey: ["sweep", sweepId],
+    queryFn: () => unwrap(api.GET("/api/v1/sweeps/{sweep_id}", { params: { path: { sweep_id: sweepId } } })),
+    refetchInterval: (query) => (query.state.data?.is_ended ? false : 4_000),
+  });
+}
+
 /** Asked again when the number of active ones changes: a new attempt undoes alarms without a word about each. */
 export function alarmsQuery(runId: string, numActive: number) {
   return queryOptions({

@@ -8,7 +8,8 @@ import { ProblemNote } from "../../design/states.tsx";
 import { StatusBadge } from "../../design/status.tsx";
 import { RelativeTime, useNow } from "../../design/time.tsx";
 import { formatDuration } from "../../format/time.ts";
-import { Labels } from "../runs/run-table.tsx";
+import { Labels, QueuePlace } from "../runs/run-table.tsx";
+import { GatesBadge } from "./gates/gates-badge.tsx";
 import { RunProgress } from "./progress.tsx";
 
 /** What the run is, how far it has come, and what can be done with it. */
@@ -19,6 +20,7 @@ export function RunHeader({ run }: { run: RunRead }) {
         <div className="run-title-line">
           <h1>{run.name}</h1>
           <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+          <GatesBadge run={run} />
         </div>
         <p className="muted small run-origin">
           <RunFacts run={run} />
@@ -48,6 +50,18 @@ function RunFacts({ run }: { run: RunRead }) {
     <>
       <span className="mono">{run.id.slice(0, 8)}</span> · {run.cluster}
       {run.created_by && ` · ${run.created_by}`} · created <RelativeTime time={run.created_at} />
+      {run.status === "queued" && run.queue_position !== null && (
+        <>
+          {" "}
+          · <QueuePlace run={run} />
+        </>
+      )}
+      {run.sweep_id && (
+        <>
+          {" "}
+          · part of <Link to={`/sweeps/${run.sweep_id}`}>a sweep</Link>
+        </>
+      )}
       {run.current_attempt > 1 && ` · attempt ${run.current_attempt}`}
       {run.cloned_from_id && (
         <>

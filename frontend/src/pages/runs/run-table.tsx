@@ -4,6 +4,7 @@ import { AlarmIcon } from "../../design/icons.tsx";
 import { StatusBadge } from "../../design/status.tsx";
 import { RelativeTime } from "../../design/time.tsx";
 import { formatNumber, plural } from "../../format/number.ts";
+import { GatesBadge } from "../run/gates/gates-badge.tsx";
 import { RunProgress } from "../run/progress.tsx";
 
 /** The runs as a table; on a phone each row becomes a card. */
@@ -47,6 +48,8 @@ function RunRow({ run }: { run: RunSummary }) {
         <div className="run-badges">
           <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
           <AlarmBadge count={run.num_active_alarms} />
+          <GatesBadge run={run} />
+          <QueuePlace run={run} />
         </div>
       </td>
       <td className="run-progress">
@@ -63,11 +66,22 @@ function RunRow({ run }: { run: RunSummary }) {
 }
 
 /** A figure of the run; on a phone one that was not measured takes no room. */
-function Measure({ label, value, unit = "" }: { label: string; value: number | null; unit?: string }) {
+export function Measure({ label, value, unit = "" }: { label: string; value: number | null; unit?: string }) {
   return (
     <td className="number" data-label={label} data-missing={value === null || undefined}>
       {value === null ? "–" : `${formatNumber(value)}${unit}`}
     </td>
+  );
+}
+
+/** Where a waiting run stands in its cluster's queue. */
+export function QueuePlace({ run }: { run: Pick<RunSummary, "status" | "queue_position" | "priority"> }) {
+  if (run.status !== "queued" || run.queue_position === null) return null;
+  const priority = run.priority === 0 ? "" : `, priority ${run.priority}`;
+  return (
+    <span className="muted small" title="Its place in the queue of its cluster">
+      {`${run.queue_position === 1 ? "Next" : `Place ${run.queue_position}`} in the queue${priority}`}
+    </span>
   );
 }
 
