@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from backend.auth.schemas import Name, Request, Schema
 from backend.gates.baselines import parse_baseline
@@ -104,6 +104,8 @@ class BaselineFigure(Schema):
 
 class GateResult(Schema):
     """What came of one gate, and the evidence."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     name: str
     assertion: str

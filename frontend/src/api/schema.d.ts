@@ -2358,69 +2358,69 @@ export interface components {
      */
     GateResult: {
       /** Aggregate */
-      aggregate?: string | null;
+      aggregate: string | null;
       /** Assertion */
       assertion: string;
-      baseline?: components["schemas"]["BaselineFigure"] | null;
+      baseline: components["schemas"]["BaselineFigure"] | null;
       /** Confidence */
-      confidence?: number | null;
+      confidence: number | null;
       /** Estimate */
-      estimate?: number | null;
+      estimate: number | null;
       /** First Step */
-      first_step?: number | null;
+      first_step: number | null;
       /** High */
-      high?: number | null;
+      high: number | null;
       /**
        * Is Passed
        * @description What it counts as, by on_undecided and on_no_baseline. A gate without data never passes.
        */
       is_passed: boolean;
       /** Last Step */
-      last_step?: number | null;
+      last_step: number | null;
       /** Limit */
-      limit?: number | null;
+      limit: number | null;
       /**
        * Low
        * @description The interval of the estimate, with the baseline's uncertainty in it: what is compared with the limit. Null for an
        *     end about which nothing can be said.
        */
-      low?: number | null;
+      low: number | null;
       /**
        * Method
        * @description How the interval was made.
        */
-      method?: string | null;
+      method: string | null;
       /**
        * Metric
        * @description Name in the catalogue; null for a gate on alarms.
        */
-      metric?: string | null;
+      metric: string | null;
       /** Name */
       name: string;
       /**
        * Num Effective
        * @description How many independent values they are worth.
        */
-      num_effective?: number | null;
+      num_effective: number | null;
       /**
        * Num Non Finite
        * @default 0
        */
-      num_non_finite?: number;
+      num_non_finite: number;
       /**
        * Num Values
        * @default 0
        */
-      num_values?: number;
+      num_values: number;
       /** Operator */
-      operator?: string | null;
+      operator: string | null;
       /**
        * Reason
        * @description One sentence.
        */
       reason: string;
       /** Unit */
-      unit?: string | null;
+      unit: string | null;
       /**
        * Verdict
        * @description undecided: the interval holds the limit.

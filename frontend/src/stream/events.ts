@@ -17,6 +17,7 @@ export interface RunState {
   stage_progress_fraction: number | null;
   current_attempt: number;
   num_active_alarms: number;
+  gates_verdict: "passed" | "failed" | "pending" | null;
 }
 
 /** Reads one event off the wire; null for one that this version does not know. */

@@ -13,6 +13,7 @@ import { AttemptsTab } from "./attempts-tab.tsx";
 import { ChartsTab } from "./charts-tab.tsx";
 import { ConfigTab } from "./config/config-tab.tsx";
 import { DraftFigures } from "./draft-figures.tsx";
+import { Gates } from "./gates/gates.tsx";
 import { RunHeader } from "./header.tsx";
 import { KeyFigures } from "./key-figures.tsx";
 import { LogTab } from "./log/log-tab.tsx";
@@ -74,6 +75,7 @@ function RunView({ run }: { run: RunRead }) {
             <Alarms isEnded={run.is_ended} />
             {isDraftTraining ? <DraftFigures run={run} /> : <KeyFigures run={run} />}
             {!isDraftTraining && <StageStrip />}
+            <Gates run={run} />
             <Tabs tabs={tabs} open={tab} onOpen={openTab} label="Parts of the run" />
             <TabPanel id={tab}>
               {tab === "charts" && <ChartsTab run={run} />}
