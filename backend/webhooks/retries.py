@@ -11,7 +11,7 @@ from backend.webhooks.queue import Outcome, give_up_pending
 
 MAX_TRIES = 11
 FIRST_DELAY_S, FACTOR, MAX_DELAY_S = 5.0, 3, 32_400.0
-"""5 s, 15 s, 45 s ... 9 h: the last try comes about 22 hours after the first."""
+"""5 s, 15 s, 45 s ... 9 h: the last try comes about 23 hours after the first."""
 JITTER = 0.2
 """Of the delay, up or down: what failed together does not come again together."""
 MAX_RETRY_AFTER_S = 3600.0
