@@ -15,6 +15,6 @@ def caller_of(request: Request) -> str:
     the visible part of it is known to others, who could pass as its owner where no secret is asked for.
     """
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
-    is_bearer = scheme.lower() == "bearer"
-    secret = credentials.strip() if is_bearer else request.cookies.get(SESSION_COOKIE)
-    return secrets.sha256(f"{is_bearer}:{secret}")[:LENGTH] if secret else ""
+    token = credentials.strip() if scheme.lower() == "bearer" else ""
+    secret = token or request.cookies.get(SESSION_COOKIE)
+    return secrets.sha256(f"{bool(token)}:{secret}")[:LENGTH] if secret else ""

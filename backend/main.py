@@ -19,6 +19,7 @@ from backend.auth.tokens.routes import router as tokens_router
 from backend.auth.users.routes import router as users_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
+from backend.export.routes import router as export_router
 from backend.figures.routes import router as figures_router
 from backend.forwarded import ForwardedAddress
 from backend.gates.routes import router as gates_router
@@ -99,6 +100,7 @@ def _include(app: FastAPI) -> None:
         sweeps_router,
         clusters_router,
         telemetry_router,
+        export_router,
         gates_router,
         webhooks_router,
         figures_router,

@@ -70,7 +70,7 @@ def list_page(
     after = decode(cursor, datetime, UUID) if cursor else None
     project_ids = principal.projects("read")
     runs = repository.list_page(
-        session, limit + 1, after, _statuses(status), search, _labels(labels), project_ids, project
+        session, limit + 1, after, _statuses(status), search, parsed_labels(labels), project_ids, project
     )
     return view.page(session, *cut(runs, limit, lambda run: (run.created_at, run.id)))
 
@@ -84,7 +84,8 @@ def _statuses(given: str | None) -> list[str]:
     return names
 
 
-def _labels(given: Sequence[str]) -> dict[str, str]:
+def parsed_labels(given: Sequence[str]) -> dict[str, str]:
+    """Of texts like key:value. Raises ApiError (422)."""
     pairs = [text.partition(":") for text in given]
     bad = [text for text, (key, colon, _) in zip(given, pairs, strict=True) if not (key and colon)]
     if bad:

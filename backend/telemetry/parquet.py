@@ -10,7 +10,7 @@ from contract.telemetry.events import Round
 MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
-class _Sink:
+class Sink:
     """What was written and not taken yet."""
 
     closed = False
@@ -37,7 +37,7 @@ def write_rounds(run_id: UUID, pages: Iterable[Sequence[SampleRead]]) -> Iterato
     from pyarrow import parquet  # noqa: PLC0415
 
     schema = _schema(pa)
-    sink = _Sink()
+    sink = Sink()
     with parquet.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
         for page in pages:
             rows = [row for sample in page for row in _rows(run_id, sample)]

@@ -19,7 +19,19 @@ from backend.telemetry.schemas import AlarmRead, AlarmsRead, LogLineRead, LogPag
 from contract.telemetry.alarms import ALARMS
 from contract.telemetry.metrics import METRICS
 
-__all__ = ["alarms", "ingest", "list_series", "logs", "samples", "samples_parquet", "series_data", "trim"]
+__all__ = [
+    "alarms",
+    "check_names",
+    "ingest",
+    "list_series",
+    "logs",
+    "require_runs",
+    "sample_pages",
+    "samples",
+    "samples_parquet",
+    "series_data",
+    "trim",
+]
 
 NOTICE_LIFETIME_S = 3600.0
 """A stream that was cut off for longer is told to load everything anew."""
@@ -84,7 +96,7 @@ def series_data(session: Session, run_id: UUID, names: Sequence[str], from_step:
     """JSON of `SeriesData`, put together from what Postgres wrote. Raises ApiError: 404, 422 for undeclared names."""
     require_run(session, run_id)
     names = list(dict.fromkeys(names))
-    _check_names(names)
+    check_names(names)
     found = repository.list_series(session, run_id, names)
     last_step = repository.last_step(session, [series.id for series in found])
     width = bucket_width(0 if last_step is None else last_step, max_points)
@@ -114,7 +126,8 @@ def _columns_json(name: str, columns: tuple[str, str, str, str, str, int]) -> st
     )
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Raises ApiError (422) for names that no metric has."""
     detail = "there is no metric of this name; GET /runs/{id}/series lists those of the run"
     unknown = [
         ProblemError(parameter="names", detail=detail, value=name[:200]) for name in names if name not in METRICS
@@ -140,10 +153,11 @@ def samples_parquet(database: Database, run_id: UUID) -> Iterator[bytes]:
     """
     with database.transaction() as session:
         require_run(session, run_id)
-    return write_rounds(run_id, _sample_pages(database, run_id))
+    return write_rounds(run_id, sample_pages(database, run_id))
 
 
-def _sample_pages(database: Database, run_id: UUID) -> Iterator[list[SampleRead]]:
+def sample_pages(database: Database, run_id: UUID) -> Iterator[list[SampleRead]]:
+    """All stored rollouts, each step's newest attempt's."""
     after = (-1, 0)
     while True:
         with database.transaction() as session:

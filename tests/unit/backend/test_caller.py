@@ -24,7 +24,8 @@ def test_how_a_token_is_sent_does_not_matter():
 
 
 def test_credentials_of_another_kind_as_a_proxy_may_add_them_do_not_hide_the_session():
-    assert caller(authorization="Basic YTpi", cookie="foredeck_session=one") == caller(cookie="foredeck_session=one")
+    for other in ("Basic YTpi", "Bearer", "Bearer  "):
+        assert caller(authorization=other, cookie="foredeck_session=one") == caller(cookie="foredeck_session=one")
 
 
 def test_strangers_are_no_callers():

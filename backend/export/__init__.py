@@ -1,0 +1,1 @@
+"""Series and stored rollouts as files, for spreadsheets and notebooks."""
