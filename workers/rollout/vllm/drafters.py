@@ -47,7 +47,8 @@ def _method(drafter: DrafterConfig, folder: Path | None, max_new_tokens: int) ->
             if importlib.util.find_spec("arctic_inference") is None:
                 raise ImportError(
                     f"drafter.kind is suffix, and vLLM's suffix decoding needs {_SUFFIX_PACKAGE}, which is not "
-                    f"installed: pip install {_SUFFIX_PACKAGE}; or choose drafter ngram, or rollout.kind torch"
+                    "installed: build it as docs/operations/clusters.md says (make setup-suffix); or choose drafter "
+                    "ngram, or rollout.kind torch"
                 )
             return {
                 "method": "suffix",

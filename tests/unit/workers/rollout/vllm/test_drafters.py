@@ -43,7 +43,7 @@ def test_trained_drafts_are_drawn_from_their_distribution(drafter, tmp_path):
 
 def test_suffix_names_the_package_that_it_needs(monkeypatch):
     monkeypatch.setattr(drafters.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"drafter\.kind is suffix.*pip install arctic-inference"):
+    with pytest.raises(ImportError, match=r"drafter\.kind is suffix.*needs arctic-inference.*make setup-suffix"):
         told(SuffixDrafter())
 
 
