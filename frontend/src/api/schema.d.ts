@@ -92,6 +92,40 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/export/series.csv": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Series of several runs as a CSV file */
+    get: operations["export_series_csv"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/export/series.parquet": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Series of several runs as a Parquet file */
+    get: operations["export_series_parquet"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/figures": {
     parameters: {
       query?: never;
@@ -605,6 +639,23 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/runs/{run_id}/samples.csv": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** A run's stored rollouts as a CSV file, a line for each response */
+    get: operations["runs_samples_csv"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/runs/{run_id}/samples.parquet": {
     parameters: {
       query?: never;
@@ -637,6 +688,40 @@ export interface paths {
      * @description Every series of a run, with what it means.
      */
     get: operations["telemetry_list_series"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/series.csv": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** A run's series as a CSV file, a line for each point */
+    get: operations["runs_series_csv"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/runs/{run_id}/series.parquet": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** A run's series as a Parquet file, a row for each point */
+    get: operations["runs_series_parquet"];
     put?: never;
     post?: never;
     delete?: never;
@@ -6076,6 +6161,122 @@ export interface operations {
       };
     };
   };
+  export_series_csv: {
+    parameters: {
+      query?: {
+        /** @description Run ids separated by commas, or `all`. */
+        runs?: string | null;
+        /** @description key:value; several must all match */
+        label?: string[] | null;
+        /** @description Name of a project */
+        project?: string | null;
+        /** @description Names of series, separated by commas; all without it. */
+        names?: string | null;
+        /** @description Where several attempts reached a step: the newest, or each of them. */
+        attempts?: "newest" | "all";
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A CSV file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/csv": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  export_series_parquet: {
+    parameters: {
+      query?: {
+        /** @description Run ids separated by commas, or `all`. */
+        runs?: string | null;
+        /** @description key:value; several must all match */
+        label?: string[] | null;
+        /** @description Name of a project */
+        project?: string | null;
+        /** @description Names of series, separated by commas; all without it. */
+        names?: string | null;
+        /** @description Where several attempts reached a step: the newest, or each of them. */
+        attempts?: "newest" | "all";
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A Parquet file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/vnd.apache.parquet": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
   figures_list_figures: {
     parameters: {
       query?: never;
@@ -9723,6 +9924,55 @@ export interface operations {
       };
     };
   };
+  runs_samples_csv: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A CSV file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/csv": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
   telemetry_get_samples_parquet: {
     parameters: {
       query?: never;
@@ -9804,6 +10054,114 @@ export interface operations {
            *     ]
            */
           "application/json": components["schemas"]["SeriesRead"][];
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_series_csv: {
+    parameters: {
+      query?: {
+        /** @description Names of series, separated by commas; all without it. */
+        names?: string | null;
+        /** @description Where several attempts reached a step: the newest, or each of them. */
+        attempts?: "newest" | "all";
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A CSV file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/csv": string;
+        };
+      };
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  runs_series_parquet: {
+    parameters: {
+      query?: {
+        /** @description Names of series, separated by commas; all without it. */
+        names?: string | null;
+        /** @description Where several attempts reached a step: the newest, or each of them. */
+        attempts?: "newest" | "all";
+      };
+      header?: never;
+      path: {
+        run_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description A Parquet file. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/vnd.apache.parquet": string;
         };
       };
       /** @description Problem */
