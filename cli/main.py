@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, clusters, drafts, launching, machine, runs, sweeps
+from cli import access, clusters, drafts, launching, machine, projects, runs, sweeps, users
 from cli.errors import CommandError, ExitCode, as_command_error
 from cli.output import print_error
 from foredeck import ForedeckError
@@ -27,6 +27,8 @@ launching.register(app)
 runs.register(app)
 machine.register(app)
 access.register(app)
+users.register(app)
+projects.register(app)
 drafts.register(app)
 clusters.register(app)
 sweeps.register(app)

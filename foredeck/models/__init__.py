@@ -1,6 +1,15 @@
 """What the service answers, as far as clients need it."""
 
-from foredeck.models.access import CreatedToken, LoginLink
+from foredeck.models.access import (
+    AuditEntry,
+    AuditPage,
+    CreatedToken,
+    LoginLink,
+    Member,
+    Project,
+    Token,
+    User,
+)
 from foredeck.models.base import Answer, Page, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
 from foredeck.models.gates import Gate, GateBaseline, GateEvaluation, GateResult, RunGates
@@ -14,6 +23,8 @@ __all__ = [
     "Alarms",
     "Answer",
     "Attempt",
+    "AuditEntry",
+    "AuditPage",
     "CheckStarted",
     "Cluster",
     "ClusterCheck",
@@ -29,7 +40,9 @@ __all__ = [
     "LogLine",
     "LogPage",
     "LoginLink",
+    "Member",
     "Page",
+    "Project",
     "Reachability",
     "Resource",
     "Run",
@@ -43,6 +56,8 @@ __all__ = [
     "Sweep",
     "SweepPage",
     "SweepSummary",
+    "Token",
+    "User",
     "Versioned",
     "Webhook",
     "WebhookPage",

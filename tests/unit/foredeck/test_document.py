@@ -20,13 +20,17 @@ Types = set[str]
 NAMES: dict[str, str] = {
     "Run": "RunRead",
     "Attempt": "backend__runs__schemas__AttemptRead",
-    "Sweep": "SweepRead",
     "Alarm": "AlarmRead",
     "Alarms": "AlarmsRead",
     "Series": "SeriesRead",
     "LogLine": "LogLineRead",
     "LoginLink": "LoginLinkRead",
     "CreatedToken": "TokenCreated",
+    "Token": "TokenRead",
+    "User": "UserRead",
+    "Project": "ProjectRead",
+    "Member": "MemberRead",
+    "AuditEntry": "AuditEntryRead",
     "Cluster": "ClusterRead",
     "CheckStarted": "ClusterCheckStarted",
     "Gate": "GateRead",
@@ -122,7 +126,6 @@ class Examples:
 
     VALUES: ClassVar[dict[str, Any]] = {
         "run_id": "11111111-2222-4333-8444-555555555555",
-        "sweep_id": "11111111-2222-4333-8444-555555555555",
         "body": {},
         "labels": {"branch": "main"},
         "limit": 5,
