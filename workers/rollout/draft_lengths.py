@@ -22,8 +22,8 @@ class DraftLengths(Protocol):
 
     max_length: int
     stride: int
-    """Rounds without a draft from one that is chosen to have none: it is asked, and told of them, once in so many.
-    Both take time, in which rounds without a draft bring nothing."""
+    """Rounds without a draft from one that is chosen to have none: where rounds are short, it is asked, and told of them,
+    once in so many. Both take time, in which rounds without a draft bring nothing; vLLM's steps are long beside it."""
 
     def begin(self) -> None:
         """A call begins."""
