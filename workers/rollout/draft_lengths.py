@@ -22,8 +22,8 @@ class DraftLengths(Protocol):
 
     max_length: int
     stride: int
-    """Rounds without a draft from one that is chosen to have none: where rounds are short, it is asked, and told of them,
-    once in so many. Both take time, in which rounds without a draft bring nothing; vLLM's steps are long beside it."""
+    """Rounds without a draft from one that is chosen to have none: where rounds are short, it is asked, and told of
+    them, once in so many. Both take time, which such rounds do not win back; vLLM's steps are long beside it."""
 
     def begin(self) -> None:
         """A call begins."""
@@ -49,8 +49,8 @@ class DraftLengths(Protocol):
         num_lost: int,
         seconds: float,
     ) -> None:
-        """A round: sequences with a drafted token at each position, those with it accepted, all sequences' tokens behind
-        a response's end, and its wall time without that of a lookup."""
+        """A round: sequences with a drafted token at each position, those with it accepted, all sequences' tokens
+        behind a response's end, and its wall time without that of a lookup."""
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
