@@ -87,7 +87,10 @@ class Findings:
     def _pointer(self, index: int, key: str | None, point: Point) -> str:
         if self._axes is None:
             return f"/points/{index}" + (f"/{key}" if key else "")
-        return f"/axes/{key}/{self._axes[key].index(point[key])}" if key else "/axes"
+        if key is None:
+            return "/axes"
+        index = next(index for index, value in enumerate(self._axes[key]) if value is point[key])  # true equals 1
+        return f"/axes/{key}/{index}"
 
     def problems(self) -> list[ProblemError]:
         return [

@@ -77,3 +77,11 @@ def test_a_fault_of_a_listed_point_names_its_key():
         ("/points/1/drafter", 'point 2 (drafter={"kind": "x"}): drafter.kind: knows no x'),
         ("/points/1", 'point 2 (drafter={"kind": "x"}): do not fit'),
     ]
+
+
+def test_a_value_is_told_from_one_that_equals_it():
+    axes = {"seed": [1, True]}
+    findings = Findings({"axes": axes})
+    points, _ = points_of({"axes": axes}, 10)
+    findings.add(1, points[1], ProblemError(pointer="/seed", detail="must be a whole number", value=True))
+    assert [problem.pointer for problem in findings.problems()] == ["/axes/seed/1"]
