@@ -1,4 +1,5 @@
 import type { FormState } from "../../forms/values.ts";
+import { type GatesDraft, NO_GATES } from "./gates.ts";
 
 /** Everything that the reader can enter on the launch page. */
 export interface Draft {
@@ -7,6 +8,7 @@ export interface Draft {
   labels: string;
   notes: string;
   maxAttempts: unknown;
+  gates: GatesDraft;
   form: FormState;
 }
 
@@ -17,6 +19,7 @@ export const EMPTY_DRAFT: Draft = {
   labels: "",
   notes: "",
   maxAttempts: undefined,
+  gates: NO_GATES,
   form: EMPTY_FORM,
 };
 

@@ -11,6 +11,7 @@ import { SchemaForm } from "../../forms/schema-form.tsx";
 import { withKinds } from "../../forms/values.ts";
 import { type Draft, forgetDraft, parseLabels, saveDraft } from "./draft.ts";
 import { Examples } from "./examples.tsx";
+import { gatesOf } from "./gates.ts";
 import { LaunchBar } from "./launch-bar.tsx";
 import { MemoryCard } from "./memory-card.tsx";
 import { RunFields } from "./run-fields.tsx";
@@ -86,6 +87,7 @@ function requestOf(
     cluster: draft.cluster,
     labels: parseLabels(draft.labels),
     notes: draft.notes,
+    gates: gatesOf(draft.gates),
     config: config as Schemas["RunCreate"]["config"],
     // Text that is no number goes as it is: the server says what is wrong with it.
     ...(draft.maxAttempts === undefined ? {} : { max_attempts: draft.maxAttempts as number }),

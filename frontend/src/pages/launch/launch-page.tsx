@@ -8,6 +8,7 @@ import { ProblemNote, Waiting } from "../../design/states.tsx";
 import { type ObjectNode, readSchema } from "../../forms/schema.ts";
 import { withoutDefaults } from "../../forms/values.ts";
 import { type Draft, EMPTY_DRAFT, labelsText, loadDraft } from "./draft.ts";
+import { gatesDraft } from "./gates.ts";
 import { LaunchForm } from "./launch-form.tsx";
 
 type Example = Schemas["ConfigExample"];
@@ -82,6 +83,7 @@ function draftOfRun(root: ObjectNode, run: RunRead): Draft {
     labels: labelsText(run.labels),
     notes: run.notes,
     maxAttempts: run.max_attempts === 3 ? undefined : run.max_attempts,
+    gates: gatesDraft(run.gates),
     form: { values: withoutDefaults(root, run.config), memory: {} },
   };
 }

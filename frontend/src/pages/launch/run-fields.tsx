@@ -3,6 +3,7 @@ import { clustersQuery } from "../../api/queries.ts";
 import { FieldRow, NumberInput } from "../../forms/field.tsx";
 import type { Problems } from "../../forms/problems.ts";
 import type { Draft } from "./draft.ts";
+import { GatesFields } from "./gates-fields.tsx";
 
 interface RunFieldsProps {
   draft: Draft;
@@ -83,6 +84,7 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
           onChange={(event) => onChange({ notes: event.target.value })}
         />
       </FieldRow>
+      <GatesFields gates={draft.gates} problems={problems} onChange={(gates) => onChange({ gates })} />
       <FieldRow
         id="run-max-attempts"
         label="Attempts at most"
