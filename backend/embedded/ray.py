@@ -26,7 +26,17 @@ from backend.embedded.records import ProcessRecord
 
 OBJECT_STORE_BYTES = 200_000_000
 START_TIMEOUT_S = 120.0
-_NOT_FOR_JOBS = frozenset({"DATABASE_URL", "REDIS_URL", "FOREDECK_TOKEN", "FOREDECK_RAY_TOKEN", "RAY_ADDRESS"})
+_NOT_FOR_JOBS = frozenset(
+    {
+        "DATABASE_URL",
+        "REDIS_URL",
+        "FOREDECK_TOKEN",
+        "FOREDECK_RAY_TOKEN",
+        "FOREDECK_OIDC_CLIENT_SECRET",
+        "FOREDECK_ENCRYPTION_KEYS",
+        "RAY_ADDRESS",
+    }
+)
 _MAX_DIR_LENGTH = 40
 """Ray puts sockets some 62 characters deeper, and a socket's path holds 107."""
 

@@ -10,6 +10,7 @@ from backend.embedded.home import Home
 from backend.embedded.ports import Ports
 from backend.embedded.process import ServerProcess
 from backend.embedded.ray import RayService
+from backend.settings import Settings
 
 
 @pytest.fixture
@@ -28,6 +29,10 @@ def test_it_listens_where_the_ports_say_and_asks_for_a_token(ray: RayService) ->
 def test_jobs_inherit_none_of_the_services_secrets(ray: RayService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:hunter2@h/d")
     monkeypatch.setenv("FOREDECK_TOKEN", "fdk_hunter2")
+    secrets = [field.alias for field in Settings.model_fields.values() if not field.repr and field.alias]
+    assert "FOREDECK_ENCRYPTION_KEYS" in secrets
+    for name in secrets:
+        monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("HTTP_PROXY", "http://proxy")
     environment = ray.environment()
     assert "hunter2" not in json.dumps(environment)
