@@ -13,6 +13,7 @@ from cli.service import connect
 from foredeck import Foredeck, ForedeckError
 
 LAUNCH_LABEL = "github/launch"
+INTERRUPTED = 130
 VERDICTS = {
     ExitCode.SUCCEEDED: "passed",
     ExitCode.GATE_FAILED: "gate_failed",
@@ -91,6 +92,8 @@ def run(step: str) -> int:
     """The exit code; errors are printed, annotated, and in the summary."""
     try:
         return STEPS[step]()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except (CommandError, ForedeckError) as caught:
         error = caught if isinstance(caught, CommandError) else as_command_error(caught)
         with deaf():
