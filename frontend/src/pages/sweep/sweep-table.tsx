@@ -1,6 +1,7 @@
 import { Link } from "react-router";
 import type { RunSummary, Schemas } from "../../api/client.ts";
 import { StatusBadge } from "../../design/status.tsx";
+import { GatesBadge } from "../run/gates/gates-badge.tsx";
 import { RunProgress } from "../run/progress.tsx";
 import { Measure } from "../runs/run-table.tsx";
 import { keyTitle, pointValue } from "./point.ts";
@@ -55,6 +56,7 @@ function SweepRow({ run, keys }: { run: RunSummary; keys: string[] }) {
       <td className="run-status" title={run.status_reason}>
         <div className="run-badges">
           <StatusBadge status={run.status} isStopping={run.is_stop_requested && !run.is_ended} />
+          <GatesBadge run={run} />
         </div>
       </td>
       <td className="run-progress">
