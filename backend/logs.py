@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 from backend.settings import Settings
 
 _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039 (never mutated)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -58,9 +60,15 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
+    """What came from outside, as a path may, begins no line of its own and moves no cursor."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        return super().format(record) + fields
+        return _CONTROL.sub(_escaped, super().formatMessage(record) + fields)
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode()
 
 
 def configure(settings: Settings) -> None:

@@ -52,3 +52,24 @@ def test_configuring_twice_writes_once_and_the_level_counts(output):
     logging.getLogger("x").warning("yes", extra={"n": 1})
     (line,) = output()
     assert line.endswith("WARNING x: yes n=1")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_nobody_from_outside_begins_a_line_or_moves_the_cursor(output, form):
+    logs.configure(settings(FOREDECK_LOG_FORMAT=form))
+    forged = "/x\n2026-01-01 CRITICAL forged\r\x1b[2J\x9b\u2028\x00"
+    with logs.bound(request_id=forged):
+        logging.getLogger("x").info("asked for %s", forged, extra={"path": forged})
+    (line,) = output()
+    assert line.isprintable()
+
+
+def test_a_traceback_keeps_its_lines_in_text(output):
+    logs.configure(settings(FOREDECK_LOG_FORMAT="text"))
+    try:
+        raise ValueError("why")
+    except ValueError:
+        logging.getLogger("x").exception("failed", extra={"n": 1})
+    first, *_, last = output()
+    assert first.endswith("ERROR   x: failed n=1")
+    assert last == "ValueError: why"
