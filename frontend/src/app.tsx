@@ -13,6 +13,7 @@ import { RunPage } from "./pages/run/run-page.tsx";
 import { RunsPage } from "./pages/runs/runs-page.tsx";
 import { SettingsPage } from "./pages/settings/settings-page.tsx";
 import { SweepPage } from "./pages/sweep/sweep-page.tsx";
+import { WebhooksPage } from "./pages/webhooks/webhooks-page.tsx";
 
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
@@ -67,6 +68,7 @@ const router = createBrowserRouter([
           { path: "launch", element: <LaunchPage /> },
           { path: "clusters", element: <ClustersPage /> },
           { path: "settings", element: <SettingsPage /> },
+          { path: "webhooks", element: <WebhooksPage /> },
           { path: "*", element: <NotFoundPage /> },
         ],
       },

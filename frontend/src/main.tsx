@@ -10,6 +10,7 @@ import "./pages/run/run.css";
 import "./pages/run/tabs.css";
 import "./pages/launch/launch.css";
 import "./pages/settings/settings.css";
+import "./pages/webhooks/webhooks.css";
 import { App } from "./app.tsx";
 
 const root = document.getElementById("root");

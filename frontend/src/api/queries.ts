@@ -127,6 +127,68 @@ export const clustersQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/api/v1/clusters")),
 });
 
+export const webhooksQuery = queryOptions({
+  queryKey: ["webhooks"],
+  queryFn: () => unwrap(api.GET("/api/v1/webhooks", { params: { query: { limit: 200 } } })),
+});
+
+export function deliveriesQuery(webhookId: string) {
+  return infiniteQueryOptions({
+    queryKey: ["deliveries", webhookId],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET("/api/v1/webhooks/{webhook_id}/deliveries", {
+          params: { path: { webhook_id: webhookId }, query: { limit: 20, cursor: pageParam } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+}
+
+/** Those in which the reader has a role. */
+export const projectsQuery = queryOptions({
+  queryKey: ["projects"],
+  queryFn: () => unwrap(api.GET("/api/v1/projects")),
+});
+
+export function membersQuery(project: string) {
+  return queryOptions({
+    queryKey: [...projectsQuery.queryKey, project, "members"],
+    queryFn: () => unwrap(api.GET("/api/v1/projects/{project}/members", { params: { path: { project } } })),
+  });
+}
+
+export const usersQuery = queryOptions({
+  queryKey: ["users"],
+  queryFn: () => unwrap(api.GET("/api/v1/users")),
+});
+
+export interface AuditFilter {
+  actor?: string;
+  action?: string;
+  target?: string;
+}
+
+export function auditQuery(filter: AuditFilter) {
+  return infiniteQueryOptions({
+    queryKey: ["audit", filter],
+    queryFn: ({ pageParam }) => {
+      const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
+      return unwrap(api.GET("/api/v1/audit", { params: { query: { ...given, cursor: pageParam } } }));
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+}
+
+/** How people log in here; for the login page, which nobody needs to be known for. */
+export const loginMethodsQuery = queryOptions({
+  queryKey: ["login"],
+  queryFn: () => unwrap(api.GET("/api/v1/login")),
+  ...FOREVER,
+});
+
 export const tokensQuery = queryOptions({
   queryKey: ["tokens"],
   queryFn: () => unwrap(api.GET("/api/v1/tokens")),

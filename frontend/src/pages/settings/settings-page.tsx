@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "react-router";
 import { api, setCsrfToken, unwrap } from "../../api/client.ts";
 import { sessionQuery } from "../../api/queries.ts";
 import { CopyButton } from "../../design/copy.tsx";
@@ -15,8 +16,21 @@ export function SettingsPage() {
         <Appearance />
         <Account />
         <Tokens />
+        <Webhooks />
       </div>
     </Page>
+  );
+}
+
+function Webhooks() {
+  return (
+    <section className="card">
+      <h2>Webhooks</h2>
+      <p className="muted">Other services can be told when a run ends, an alarm is raised or a gate fails.</p>
+      <Link className="button" to="/webhooks">
+        Open webhooks
+      </Link>
+    </section>
   );
 }
 
