@@ -5,6 +5,7 @@ import { ApiProblem } from "./api/problem.ts";
 import { sessionQuery } from "./api/queries.ts";
 import { Shell } from "./design/shell.tsx";
 import { ProblemNote, Waiting } from "./design/states.tsx";
+import { AccessPage } from "./pages/access/access-page.tsx";
 import { ClustersPage } from "./pages/clusters.tsx";
 import { LaunchPage } from "./pages/launch/launch-page.tsx";
 import { LoginPage } from "./pages/login.tsx";
@@ -67,6 +68,7 @@ const router = createBrowserRouter([
           { path: "sweeps/:sweepId", element: <SweepPage /> },
           { path: "launch", element: <LaunchPage /> },
           { path: "clusters", element: <ClustersPage /> },
+          { path: "access", element: <AccessPage /> },
           { path: "settings", element: <SettingsPage /> },
           { path: "webhooks", element: <WebhooksPage /> },
           { path: "*", element: <NotFoundPage /> },

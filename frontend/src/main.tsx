@@ -9,6 +9,7 @@ import "./pages/runs/runs.css";
 import "./pages/run/run.css";
 import "./pages/run/tabs.css";
 import "./pages/launch/launch.css";
+import "./pages/access/access.css";
 import "./pages/settings/settings.css";
 import "./pages/webhooks/webhooks.css";
 import { App } from "./app.tsx";

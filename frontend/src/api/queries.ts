@@ -18,6 +18,8 @@ export const sessionQuery = queryOptions({
 export interface RunFilter {
   status: RunStatus[];
   search: string;
+  /** Name of a project; empty for all. */
+  project: string;
 }
 
 export const runsKey = ["runs"] as const;
@@ -34,6 +36,7 @@ export function runsQuery(filter: RunFilter) {
               cursor: pageParam,
               status: filter.status.join(",") || undefined,
               search: filter.search || undefined,
+              project: filter.project || undefined,
             },
           },
         }),

@@ -23,6 +23,12 @@ export const ClustersIcon = () => (
     <path d="M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01" />
   </Icon>
 );
+export const AccessIcon = () => (
+  <Icon>
+    <circle cx="5" cy="11" r="2.7" />
+    <path d="m7 9 6.2-6.2M10.6 5.4l2 2M8.7 7.3l1.5 1.5" />
+  </Icon>
+);
 export const SettingsIcon = () => (
   <Icon>
     <path d="M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6M10 2.5v4M6 9.5v4" />

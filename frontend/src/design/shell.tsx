@@ -1,11 +1,12 @@
 import { NavLink, Outlet } from "react-router";
 import { useStreamState } from "../stream/use-stream.ts";
-import { ClustersIcon, LaunchIcon, RunsIcon, SettingsIcon } from "./icons.tsx";
+import { AccessIcon, ClustersIcon, LaunchIcon, RunsIcon, SettingsIcon } from "./icons.tsx";
 
 const PAGES = [
   { to: "/runs", name: "Runs", icon: RunsIcon },
   { to: "/launch", name: "Launch", icon: LaunchIcon },
   { to: "/clusters", name: "Clusters", icon: ClustersIcon },
+  { to: "/access", name: "Access", icon: AccessIcon },
   { to: "/settings", name: "Settings", icon: SettingsIcon },
 ];
 

@@ -1,11 +1,19 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 import { takePlace } from "../api/after-login.ts";
 import { api, setCsrfToken, unwrap } from "../api/client.ts";
-import { sessionQuery } from "../api/queries.ts";
+import { loginMethodsQuery, sessionQuery } from "../api/queries.ts";
 import { usePageTitle } from "../design/page.tsx";
 import { ProblemNote, Waiting } from "../design/states.tsx";
+
+/** Why the identity provider's answer let nobody in. */
+export const PROBLEMS: Record<string, string> = {
+  state: "This login was begun in another browser, was used before, or took longer than 10 minutes.",
+  provider: "The identity provider refused the login, or gave no answer that can be trusted.",
+  domain: "The identity provider knows you, but you have no access here yet. Ask who runs this service.",
+  inactive: "Your access has ended. Ask who runs this service.",
+};
 
 /** Codes that this page has sent: each works once, and React may run an effect twice. */
 const sentCodes = new Set<string>();
@@ -13,13 +21,20 @@ const sentCodes = new Set<string>();
 export function LoginPage() {
   usePageTitle("Log in");
   const { code, error } = useLogIn();
+  const hash = new URLSearchParams(useLocation().hash.slice(1));
+  const problem = PROBLEMS[hash.get("problem") ?? ""];
   return (
     <main className="alone">
       <img src="/favicon.svg" alt="" width="40" height="40" />
       <h1>Foredeck</h1>
       {code && !error && <Waiting>Logging in with your link.</Waiting>}
       {error !== null && <ProblemNote error={error} />}
-      {(!code || error !== null) && <HowToGetALink />}
+      {problem && (
+        <div className="note tone-failed" role="alert">
+          <p>{problem}</p>
+        </div>
+      )}
+      {(!code || error !== null) && <OtherWays />}
     </main>
   );
 }
@@ -44,6 +59,29 @@ function useLogIn(): { code: string | null; error: unknown } {
   return { code, error };
 }
 
+/** The identity provider, where there is one. Whoever comes back from it is logged in already. */
+function OtherWays() {
+  const oidc = useQuery({ ...loginMethodsQuery, retry: false }).data?.oidc;
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  useEffect(() => {
+    queryClient.fetchQuery({ ...sessionQuery, retry: false, staleTime: 0 }).then(
+      () => void navigate(takePlace(), { replace: true }),
+      () => undefined,
+    );
+  }, [navigate, queryClient]);
+  return (
+    <>
+      {oidc && (
+        <a className="button button-primary" href={oidc.path}>
+          Log in with {oidc.name}
+        </a>
+      )}
+      <HowToGetALink />
+    </>
+  );
+}
+
 function HowToGetALink() {
   return (
     <div className="note">
@@ -58,7 +96,7 @@ function HowToGetALink() {
         </dt>
         <dd>starts Foredeck and prints one</dd>
       </dl>
-      <p className="muted small">Whoever else is logged in can make one for you under Settings.</p>
+      <p className="muted small">Who administers this service can make one for you under Access.</p>
     </div>
   );
 }

@@ -4,6 +4,8 @@ import { type GatesDraft, NO_GATES } from "./gates.ts";
 /** Everything that the reader can enter on the launch page. */
 export interface Draft {
   name: string;
+  /** Empty for the one that goes without saying. */
+  project: string;
   cluster: string;
   labels: string;
   notes: string;
@@ -15,6 +17,7 @@ export interface Draft {
 export const EMPTY_FORM: FormState = { values: {}, memory: {} };
 export const EMPTY_DRAFT: Draft = {
   name: "",
+  project: "",
   cluster: "local",
   labels: "",
   notes: "",

@@ -84,6 +84,7 @@ function requestOf(
 ): Schemas["RunCreate"] {
   return {
     name: draft.name,
+    ...(draft.project ? { project: draft.project } : {}),
     cluster: draft.cluster,
     labels: parseLabels(draft.labels),
     notes: draft.notes,

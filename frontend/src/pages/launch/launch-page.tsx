@@ -79,6 +79,7 @@ function draftOf(root: ObjectNode, example: Example | null, origin: RunRead | nu
 function draftOfRun(root: ObjectNode, run: RunRead): Draft {
   return {
     name: `${run.name} (clone)`.slice(0, 120),
+    project: run.project,
     cluster: run.cluster,
     labels: labelsText(run.labels),
     notes: run.notes,

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { clustersQuery } from "../../api/queries.ts";
+import { clustersQuery, projectsQuery } from "../../api/queries.ts";
 import { FieldRow, NumberInput } from "../../forms/field.tsx";
 import type { Problems } from "../../forms/problems.ts";
 import type { Draft } from "./draft.ts";
@@ -16,6 +16,7 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
   const clusters = useQuery(clustersQuery);
   const names = clusters.data?.map(({ name }) => name) ?? [];
   const choices = names.includes(draft.cluster) ? names : [draft.cluster, ...names];
+  const projects = useQuery(projectsQuery).data?.filter(({ role }) => role !== "viewer") ?? [];
   const at = (pointer: string) => messagesUnder(problems, pointer);
   return (
     <fieldset className="card group">
@@ -38,6 +39,25 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
           onChange={(event) => onChange({ name: event.target.value })}
         />
       </FieldRow>
+      {(projects.length > 1 || at("/project").length > 0) && (
+        <FieldRow id="run-project" label="Project" help="Whose members see it." messages={at("/project")}>
+          <select
+            id="run-project"
+            className="input wide"
+            value={draft.project || (projects.some(({ name }) => name === "default") ? "default" : "")}
+            aria-invalid={at("/project").length > 0}
+            aria-describedby="run-project-help run-project-problems"
+            onChange={(event) => onChange({ project: event.target.value })}
+          >
+            {!projects.some(({ name }) => name === (draft.project || "default")) && (
+              <option value={draft.project}>{draft.project || "choose one"}</option>
+            )}
+            {projects.map(({ id, name }) => (
+              <option key={id}>{name}</option>
+            ))}
+          </select>
+        </FieldRow>
+      )}
       <FieldRow
         id="run-cluster"
         label="Cluster"

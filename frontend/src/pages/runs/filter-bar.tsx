@@ -1,6 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { RunStatus } from "../../api/client.ts";
-import type { RunFilter } from "../../api/queries.ts";
+import { projectsQuery, type RunFilter } from "../../api/queries.ts";
 
 const CHOICES: { name: string; statuses: RunStatus[] }[] = [
   { name: "All", statuses: [] },
@@ -35,8 +36,29 @@ export function FilterBar({
           </button>
         ))}
       </fieldset>
+      <ProjectField project={filter.project} onChange={(project) => onChange({ ...filter, project })} />
       <SearchField search={filter.search} onSearch={(search) => onChange({ ...filter, search })} />
     </search>
+  );
+}
+
+/** For those who see several projects. */
+function ProjectField({ project, onChange }: { project: string; onChange: (project: string) => void }) {
+  const names = useQuery(projectsQuery).data?.map(({ name }) => name) ?? [];
+  if (names.length < 2 && !project) return null;
+  const choices = !project || names.includes(project) ? names : [project, ...names];
+  return (
+    <select
+      className="input"
+      aria-label="Project"
+      value={project}
+      onChange={(event) => onChange(event.target.value)}
+    >
+      <option value="">All projects</option>
+      {choices.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
   );
 }
 

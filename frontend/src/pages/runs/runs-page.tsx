@@ -24,7 +24,7 @@ export function RunsPage() {
       {runs.isPending && <Waiting>Fetching the runs.</Waiting>}
       {runs.error && <ProblemNote error={runs.error} onRetry={() => runs.refetch()} />}
       {runs.data && items.length === 0 && (
-        <NoRuns filter={filter} onClear={() => setFilter({ status: [], search: "" })} />
+        <NoRuns filter={filter} onClear={() => setFilter({ status: [], search: "", project: "" })} />
       )}
       {items.length > 0 && <RunTable runs={items} />}
       {runs.hasNextPage && (
@@ -42,7 +42,7 @@ export function RunsPage() {
 }
 
 function NoRuns({ filter, onClear }: { filter: RunFilter; onClear: () => void }) {
-  if (filter.status.length > 0 || filter.search) {
+  if (filter.status.length > 0 || filter.search || filter.project) {
     return (
       <Empty title="No run matches.">
         <button type="button" className="button" onClick={onClear}>

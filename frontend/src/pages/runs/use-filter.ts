@@ -10,11 +10,13 @@ export function useFilter(): [RunFilter, (filter: RunFilter) => void] {
   const filter = {
     status: asked.filter((status): status is RunStatus => status in STATUSES),
     search: params.get("search") ?? "",
+    project: params.get("project") ?? "",
   };
-  const change = ({ status, search }: RunFilter) => {
+  const change = ({ status, search, project }: RunFilter) => {
     const next: Record<string, string> = {};
     if (status.length > 0) next.status = status.join(",");
     if (search) next.search = search;
+    if (project) next.project = project;
     setParams(next, { replace: true });
   };
   return [filter, change];

@@ -7,7 +7,6 @@ import { Page } from "../../design/page.tsx";
 import { ProblemNote } from "../../design/states.tsx";
 import { type ThemeChoice, useTheme } from "../../design/use-theme.ts";
 import { formatExact } from "../../format/time.ts";
-import { Tokens } from "./tokens.tsx";
 
 export function SettingsPage() {
   return (
@@ -15,7 +14,6 @@ export function SettingsPage() {
       <div className="settings">
         <Appearance />
         <Account />
-        <Tokens />
         <Webhooks />
       </div>
     </Page>
