@@ -206,6 +206,8 @@ def _on_database_down(request: Request, error: Exception) -> JSONResponse:
 def _on_commit_lost(request: Request, error: CommitUnknownError) -> JSONResponse:
     if request.method in SAFE_METHODS:
         return _on_database_down(request, error)
+    if request.headers.get("Idempotency-Key"):
+        return _database_down(request, error, "Send it again with the same Idempotency-Key: it is carried out once.")
     return _database_down(request, error, "It is not known whether the change was made: look before you try again.")
 
 
