@@ -23,10 +23,10 @@ def slow_half_width(errors, confidence):
     design = np.column_stack([np.ones(n), np.arange(n)])
     residuals = np.asarray(errors) - design @ np.linalg.lstsq(design, np.asarray(errors), rcond=None)[0]
     plain = np.sum(residuals[1:] * residuals[:-1]) / np.sum(residuals**2)
-    r = float(np.clip((plain * n + 2) / (n - 4), 0, 0.95))
+    r = float(np.clip((plain * n + 2) / (n - 4), 0, 0.9))
     inflation = (1 + r) / (1 - r)
     variance = np.sum(residuals**2) / max(1, n - 2 * min(inflation, n / 3))
-    quantile = stats.t.ppf((1 + confidence) / 2, max(1, n / inflation - 2))
+    quantile = stats.t.ppf((1 + confidence) / 2, max(n / inflation - 2, (n - 2) / 4, 2))
     return quantile * math.sqrt(variance * inflation / n), n / inflation
 
 
