@@ -1,6 +1,7 @@
 """Webhooks and deliveries as the API shows them."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sqlalchemy.orm import Session
 
@@ -34,12 +35,16 @@ def summaries(session: Session, rows: Sequence[tuple[Webhook, str]]) -> list[Web
             disabled_reason=webhook.disabled_reason,
             failing_since=webhook.failing_since,
             num_pending=num_pending.get(webhook.id, 0),
-            previous_secret_expires_at=webhook.previous_secret_expires_at,
+            previous_secret_expires_at=_ahead(webhook.previous_secret_expires_at),
             created_at=webhook.created_at,
             updated_at=webhook.updated_at,
         )
         for webhook, project in rows
     ]
+
+
+def _ahead(time: datetime | None) -> datetime | None:
+    return time if time and time > datetime.now(UTC) else None
 
 
 def deliveries(session: Session, rows: Sequence[WebhookDelivery]) -> list[DeliveryRead]:

@@ -111,7 +111,7 @@ function Facts({ webhook }: { webhook: Webhook }) {
         <div className="fact">
           <dt>Former secret</dt>
           <dd>
-            signs until <RelativeTime time={webhook.previous_secret_expires_at} />
+            expires <RelativeTime time={webhook.previous_secret_expires_at} />
           </dd>
         </div>
       )}

@@ -123,6 +123,8 @@ def test_rotating_keeps_the_old_secret_for_a_while(client, create, database, ent
     with database.transaction() as session:
         row = session.scalars(select(Webhook)).one()
         assert (unseal(row.secret, ()), unseal(row.previous_secret, ())) == (rotated["secret"], made["secret"])
+        row.previous_secret_expires_at = row.updated_at
+    assert client.get(f"{PATH}/{made['id']}").json()["previous_secret_expires_at"] is None
     at_once = client.post(path, json={"overlap_s": 0}).json()
     assert at_once["previous_secret_expires_at"] is None
     assert client.post(path, json={"overlap_s": -1}).status_code == 422
