@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+from dataclasses import replace
 from typing import Any, Literal
 
 from sqlalchemy.orm import Session
@@ -68,11 +69,12 @@ def _create(session: Session, settings: Settings, claims: dict[str, Any], caller
         user = users.get_by_subject(session, str(claims["iss"]), str(claims["sub"]))
     if user is None:
         raise LookupError("the user that was made is not there")
-    audit.record(session, caller, "user.create", user.name, by="oidc", email=email)
+    newcomer = replace(caller, name=f"user:{user.name}")
+    audit.record(session, newcomer, "user.create", user.name, by="oidc", email=email)
     project = get_project(session, settings.oidc_default_project)
     if project and settings.oidc_default_role != "none":
         projects.set_role(session, project.id, user.id, settings.oidc_default_role)
-        audit.record(session, caller, "member.set", user.name, project.id, role=settings.oidc_default_role)
+        audit.record(session, newcomer, "member.set", user.name, project.id, role=settings.oidc_default_role)
     return user
 
 
@@ -99,4 +101,5 @@ def _follow_admin_claim(
         return
     user.is_admin = is_admin
     session.flush()
-    audit.record(session, caller, "user.update", user.name, by="oidc", is_admin=is_admin)
+    actor = replace(caller, name=f"user:{user.name}")
+    audit.record(session, actor, "user.update", user.name, by="oidc", is_admin=is_admin)

@@ -77,15 +77,18 @@ function OtherWays() {
           Log in with {oidc.name}
         </a>
       )}
-      <HowToGetALink />
+      <HowToGetALink isOnlyWay={!oidc} />
     </>
   );
 }
 
-function HowToGetALink() {
+function HowToGetALink({ isOnlyWay }: { isOnlyWay: boolean }) {
   return (
     <div className="note">
-      <p>You need a login link, which works once. On the machine that runs Foredeck:</p>
+      <p>
+        {isOnlyWay ? "You need" : "Otherwise you need"} a login link, which works once. On the machine that
+        runs Foredeck:
+      </p>
       <dl className="commands">
         <dt>
           <code>foredeck login</code>

@@ -79,7 +79,7 @@ export function AuditTable({ entries }: { entries: Entry[] }) {
               <RelativeTime time={entry.time} />
             </td>
             <td>{entry.actor}</td>
-            <td className="mono">{entry.action}</td>
+            <td className="mono what">{entry.action}</td>
             <td className="mono">{entry.target}</td>
             <td data-label="in">{entry.project}</td>
             <td data-label="from">{entry.address ?? "the service itself"}</td>

@@ -76,7 +76,7 @@ function UserRow({ user }: { user: User }) {
     <li>
       <div>
         <strong>{user.name}</strong>{" "}
-        {user.is_admin && <span className="badge tone-running">Administers everything</span>}{" "}
+        {user.is_admin && <span className="badge tone-running">Administrator</span>}{" "}
         {!user.is_active && <span className="badge tone-stopped">Shut out</span>}
         {user.email && <p className="muted small">{user.email}</p>}
       </div>
@@ -98,7 +98,7 @@ function UserRow({ user }: { user: User }) {
           disabled={update.isPending}
           onClick={() => update.mutate({ is_admin: !user.is_admin })}
         >
-          {user.is_admin ? "Take the office away" : "Let administer everything"}
+          {user.is_admin ? "Make ordinary user" : "Make administrator"}
         </button>
         <button
           type="button"

@@ -140,8 +140,8 @@ def test_logins_and_refusals_stand_in_the_audit_log(browser, client, provider):
     assert [(entry["actor"], entry["action"]) for entry in entries[:4]] == [
         ("stranger", "session.refuse"),
         ("user:grace@example.org", "session.create"),
-        ("stranger", "member.set"),
-        ("stranger", "user.create"),
+        ("user:grace@example.org", "member.set"),
+        ("user:grace@example.org", "user.create"),
     ]
     assert entries[0]["detail"]["reason"] == "provider"
     assert entries[0]["address"]
