@@ -14,9 +14,7 @@ from backend.gates.schemas import GateEvaluate, GateEvaluationRead, RunGates
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["gates"])
 
-EvaluationId = Annotated[
-    UUID | None, Query(description="The evaluation to show; the newest without it.", examples=[None])
-]
+EvaluationId = Annotated[UUID | None, Query(description="The evaluation to show; the newest without it.")]
 
 
 @router.post("/gates/evaluate", operation_id="gates_evaluate", summary="Judge a run by gates now")

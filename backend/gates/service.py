@@ -26,11 +26,11 @@ from backend.gates.schemas import (
 from backend.gates.windows import last_step, measure
 from backend.models import GateEvaluation, Run
 from backend.runs import repository as runs
+from backend.runs.events import tell
 from backend.runs.state import ENDED, announce
 from backend.telemetry import repository as telemetry
 from backend.telemetry.alarms import episodes
 from backend.telemetry.notices import append_log
-from backend.webhooks.service import emit
 from contract.gates.assertion import AlarmFree, Comparison, Window
 from contract.gates.expression import parse
 from contract.gates.metrics import resolve
@@ -59,12 +59,6 @@ def evaluate_at_end(session: Session, run: Run) -> None:
     read = _read(evaluation)
     kept = f"{read.num_gates - read.num_failed} of {read.num_gates} gates passed."
     append_log(session, run.id, run.current_attempt, "error" if read.num_failed else "info", kept)
-    emit(
-        session,
-        run.project_id,
-        "gate.failed" if read.num_failed else "gate.passed",
-        {"run_id": run.id, "run_name": run.name, "labels": run.labels, **read.model_dump(exclude={"run_id"})},
-    )
 
 
 def give_up(session: Session, run: Run) -> None:
@@ -100,6 +94,8 @@ def _keep(session: Session, run: Run, results: list[GateResult], by: str | None)
     if run.status in ENDED:
         run.gates_verdict = evaluation.verdict
         announce(session, run)
+        told = _read(evaluation).model_dump(exclude={"run_id", "run_status"})
+        tell(session, run, "gate.passed" if evaluation.verdict == "passed" else "gate.failed", gates=told)
     return evaluation
 
 

@@ -14,7 +14,7 @@ from contract.gates.assertion import Window
 from contract.gates.metrics import weight_of
 from contract.telemetry.metrics import Metric
 
-MAX_STEPS = 100_000
+MAX_STEPS = 20_000
 """Of a window; of a longer one the last so many count."""
 MAX_VALUE = 1e50
 """Beyond it a value counts as not finite: no figure of a run comes near, and squares of smaller ones are numbers."""

@@ -1,5 +1,6 @@
 """Gates from the launch to the verdict, over HTTP and PostgreSQL."""
 
+import json
 import math
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -264,6 +265,26 @@ def test_judging_on_demand_stands_in_the_audit_log(client, ended, database):
     with database.transaction() as session:
         rows = session.execute(text("SELECT target, detail FROM audit_entry WHERE action = 'run.evaluate_gates'")).all()
     assert [tuple(row) for row in rows] == [(run_id, {"verdict": "passed"})]
+
+
+def test_webhooks_are_told_when_a_run_is_judged(client, ended, database):
+    with database.transaction() as session:
+        session.execute(
+            text("""INSERT INTO webhook (project_id, name, url, events, secret)
+          SELECT id, 'w', 'https://hook.example/', '{gate.passed,gate.failed}', '' FROM project""")
+        )
+    run_id = ended({"reward": noisy(0.5)}, [{"assertion": "reward >= 0.4"}])
+    client.post(f"/api/v1/runs/{run_id}/gates/evaluate", json={"gates": [{"assertion": "reward >= 0.9"}]})
+    with database.transaction() as session:
+        bodies = session.scalars(text("SELECT body FROM webhook_delivery ORDER BY created_at")).all()
+    told = [json.loads(body) for body in bodies]
+    assert [event["type"] for event in told] == ["gate.passed", "gate.failed"]
+    assert (told[1]["data"]["run_id"], told[1]["data"]["gates"]["num_failed"]) == (run_id, 1)
+    assert told[1]["data"]["gates"] == {
+        key: value
+        for key, value in gates_of(client, run_id).json()["evaluation"].items()
+        if key not in {"run_id", "run_status"}
+    } | {"created_at": told[1]["data"]["gates"]["created_at"]}
 
 
 def test_readers_may_read_and_not_judge(make_client, ended):
