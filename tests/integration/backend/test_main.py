@@ -13,6 +13,7 @@ from backend.auth.identity import effective_scopes
 
 PATH_VALUES = {
     "{run_id}": "0b9c1d9e-0000-4000-8000-000000000000",
+    "{sweep_id}": "0b9c1d9e-0000-4000-8000-000000000000",
     "{webhook_id}": "0b9c1d9e-0000-4000-8000-000000000000",
     "{delivery_id}": "0b9c1d9e-0000-4000-8000-000000000000",
     "{token_id}": "0b9c1d9e-0000-4000-8000-000000000000",

@@ -96,7 +96,7 @@ def test_the_location_header_is_described_where_it_is_sent(client, operations):
         if any("Location" in response.get("headers", {}) for response in operation["responses"].values())
     }
     made_by = {"runs_create", "runs_clone", "clusters_create", "clusters_check", "users_create", "projects_create"}
-    made_by |= {"webhooks_create"}
+    made_by |= {"sweeps_create", "webhooks_create"}
     assert described == made_by
     run = client.post("/api/v1/runs", json=REQUESTS["runs_create"])
     clone = client.post(f"{run.headers['location']}/clone", json=REQUESTS["runs_clone"])
