@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from cli import access, clusters, drafts, launching, machine, projects, runs, sweeps, users
+from cli import access, clusters, drafts, export, launching, machine, projects, runs, sweeps, users
 from cli.errors import CommandError, ExitCode, as_command_error
 from cli.output import print_error
 from foredeck import ForedeckError
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 launching.register(app)
 runs.register(app)
+export.register(app)
 machine.register(app)
 access.register(app)
 users.register(app)

@@ -13,6 +13,9 @@ from foredeck import Foredeck, ForedeckError
 from foredeck.models import Run
 
 POLL_S = 1.0
+"""Between two looks of a person at the progress."""
+UNSEEN_POLL_S = 5.0
+"""Between two lines of a log; a run's end is told at once."""
 PATIENCE_S = 120.0
 """A service that does not answer for longer is given up; the run goes on without it."""
 
@@ -45,10 +48,14 @@ class Follower:
     is_quiet: bool = False
     _silent_since: float | None = field(default=None, init=False)
 
+    @property
+    def is_watched(self) -> bool:
+        return self.console.is_terminal and not self.is_quiet
+
     def until_ended(self, run: Run) -> Run:
         """Raises CommandError when time is up; the run goes on."""
         deadline = None if self.timeout_s is None else time.monotonic() + self.timeout_s
-        if self.is_quiet or not self.console.is_terminal:
+        if not self.is_watched:
             return self._in_lines(run, deadline)
         with _bar(self.console) as bar:
             task = bar.add_task("", total=run.num_steps or 1)
@@ -71,7 +78,8 @@ class Follower:
             run = self._next(run, deadline)
 
     def _next(self, run: Run, deadline: float | None) -> Run:
-        left_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
+        poll_s = POLL_S if self.is_watched else UNSEEN_POLL_S
+        left_s = poll_s if deadline is None else min(poll_s, deadline - time.monotonic())
         if deadline is not None and left_s <= 0:
             assert self.timeout_s is not None
             raise time_is_up(self.service, run, self.timeout_s)
@@ -80,7 +88,7 @@ class Follower:
             self._silent_since = None
         except ForedeckError as error:
             self._bear(error)
-            time.sleep(left_s)
+            time.sleep(min(left_s, POLL_S))
         return run
 
     def _bear(self, error: ForedeckError) -> None:

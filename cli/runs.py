@@ -1,11 +1,10 @@
 """Commands about runs that there are."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.errors import CommandError, ExitCode
+from cli.errors import ExitCode
 from cli.options import Json, RunName, Timeout, Wait
 from cli.output import console, errors, log_text, print_json, run_table, runs_table
 from cli.progress import Follower, follow_log
@@ -16,7 +15,6 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(list_runs)
     app.command("show")(show)
     app.command("logs")(logs)
-    app.command("samples")(samples)
     app.command("stop")(stop)
 
 
@@ -68,28 +66,6 @@ def logs(
             console.print(log_text(line), soft_wrap=True)
         if follow:
             follow_log(service, console, service.runs.get(run_id), page.last_id or 0)
-
-
-def samples(
-    *,
-    run: RunName,
-    output: Annotated[Path, typer.Option(metavar="FILE.parquet", dir_okay=False, help="The file to write.")],
-    is_json: Json = False,
-) -> None:
-    """Save a run's stored rollouts, token by token, as a Parquet file: a row for each verification round."""
-    part = output.with_name(f"{output.name}.part")
-    try:
-        with connect() as service, part.open("wb") as file:
-            size_bytes = service.runs.download(find(service, run), "samples.parquet", file)
-        part.replace(output)
-    except OSError as error:
-        raise CommandError(f"--output {output}: {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
-    if is_json:
-        print_json({"path": str(output), "size_bytes": size_bytes})
-    else:
-        console.print(f"{output}: {size_bytes} bytes", markup=False)
 
 
 def stop(run: RunName, wait: Wait = False, timeout: Timeout = None, is_json: Json = False) -> int:

@@ -11,6 +11,7 @@ import httpx
 from foredeck.access import Access
 from foredeck.clusters import Clusters
 from foredeck.errors import ForedeckError
+from foredeck.export import Export
 from foredeck.gates import Gates
 from foredeck.runs import Runs
 from foredeck.sweeps import Sweeps
@@ -43,6 +44,7 @@ class Foredeck:
         self.runs = Runs(self._transport)
         self.sweeps = Sweeps(self._transport)
         self.gates = Gates(self._transport)
+        self.export = Export(self._transport)
         self.webhooks = Webhooks(self._transport)
         self.clusters = Clusters(self._transport)
         self.access = Access(self._transport)

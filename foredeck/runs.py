@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import UUID, uuid4
 
 from foredeck import events
@@ -128,8 +128,3 @@ class Runs:
         """Series as bucketed columns."""
         params = {"names": ",".join(names), "from_step": from_step, "max_points": max_points}
         return self._transport.read(SeriesData, "GET", f"/runs/{run_id}/series/data", params=params)
-
-    def download(self, run_id: UUID, name: str, file: BinaryIO) -> int:
-        """Writes a file of the run, as `samples.parquet`, part by part; its size in bytes."""
-        with self._transport.stream(f"/runs/{run_id}/{name}") as answer:
-            return sum(file.write(part) for part in answer.iter_bytes())

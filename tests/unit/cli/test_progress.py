@@ -37,6 +37,7 @@ def test_following_prints_each_change_once_and_outlives_a_restart_of_the_service
     client_of: ClientOf, run_body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "POLL_S", 0.0)
+    monkeypatch.setattr(progress, "UNSEEN_POLL_S", 0.0)
     ended = run_body | {"step": 40, "status": "succeeded", "is_ended": True}
     answers = iter(
         [

@@ -137,6 +137,9 @@ class Examples:
         "scopes": ["read"],
         "expires_at": None,
         "file": None,
+        "form": "csv",
+        "run_ids": ["11111111-2222-4333-8444-555555555555"],
+        "names": ["reward/train_mean"],
         "level": "info",
         "sweep_id": "11111111-2222-4333-8444-555555555555",
         "webhook_id": "11111111-2222-4333-8444-555555555555",
@@ -144,16 +147,14 @@ class Examples:
         "gates": [models.Gate(assertion="reward >= 0.5")],
         "evaluation_id": "11111111-2222-4333-8444-555555555555",
     }
-    BY_METHOD: ClassVar[dict[str, Any]] = {"download": {"name": "samples.parquet"}}
 
     @classmethod
     def of(cls, method: Any) -> tuple[list[Any], dict[str, Any]]:
         positional, named = [], {}
-        values = {**cls.VALUES, **cls.BY_METHOD.get(method.__name__, {})}
         for parameter in inspect.signature(method).parameters.values():
-            value = values.get(parameter.name, "text")
+            value = cls.VALUES.get(parameter.name, "text")
             if parameter.kind is parameter.VAR_POSITIONAL:
-                positional += [values["run_id"] if parameter.name == "run_ids" else value]
+                positional += value
             elif parameter.kind is parameter.KEYWORD_ONLY:
                 named[parameter.name] = value
             else:

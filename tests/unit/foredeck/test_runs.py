@@ -1,4 +1,3 @@
-import io
 import json
 from uuid import UUID
 
@@ -39,10 +38,3 @@ def test_waiting_ends_with_the_run(server, service, run_body) -> None:
     server.answers = [(200, {}, json.dumps(run_body())), (200, {}, json.dumps(run_body(is_ended=True)))]
     assert service.runs.wait(RUN_ID, 1000).is_ended
     assert [asked.path for asked in server.asked] == [f"/api/v1/runs/{RUN_ID}/wait?timeout_s=300.0"] * 2
-
-
-def test_a_file_is_written_part_by_part(server, service) -> None:
-    server.answers = [(200, {}, "PAR1...PAR1")]
-    file = io.BytesIO()
-    assert service.runs.download(RUN_ID, "samples.parquet", file) == 11
-    assert file.getvalue() == b"PAR1...PAR1"

@@ -54,3 +54,12 @@ def test_a_file_that_cannot_be_written_is_said_so(serve, tmp_path: Path, capsys:
     serve(httpx.Response(200, content=b"PAR1"))
     assert run(["samples", RUN, "--output", str(tmp_path / "none" / "rounds.parquet"), "--json"]) == 2
     assert "No such file or directory" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_the_form_of_series_is_the_files_end(serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = serve(httpx.Response(200, content=b"run_id\n"))
+    assert run(["series", RUN, "--output", str(tmp_path / "s.csv"), "--metric", "reward/train_mean", "--json"]) == 0
+    assert asked == ["/api/v1/export/series.csv"]
+    capsys.readouterr()
+    assert run(["series", RUN, "--output", str(tmp_path / "s.xlsx"), "--json"]) == 2
+    assert "must end with .parquet or .csv" in json.loads(capsys.readouterr().out)["error"]
