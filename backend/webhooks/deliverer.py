@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -54,8 +55,9 @@ class Deliverer:
         with self._lock:
             self._is_stopping = True
             threads = list(self._threads)
+        deadline = time.monotonic() + timeout_s
         for thread in threads:
-            thread.join(timeout_s)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
         try:

@@ -1,15 +1,18 @@
 """Worker and beat as processes of their own, started as an installation starts them."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from ipaddress import ip_network
 
 import pytest
 from sqlalchemy import text
 
 from backend.settings import REPOSITORY
+from tests.integration.backend.webhooks.servers import serving
 
 
 @pytest.fixture
@@ -64,17 +67,34 @@ def test_a_nudge_after_the_commit_has_the_run_dispatched(start, launch, client, 
     assert "Warning" not in log.read_text()
 
 
+def test_a_nudge_after_the_commit_has_a_webhook_told(start, client, app):
+    """Here, too, the clock would come after an hour."""
+    _, log = start(*WORKER, FOREDECK_RECONCILE_INTERVAL_S="3600", FOREDECK_WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8")
+    app.state.settings = app.state.settings.model_copy(
+        update={"webhook_allowed_networks": (ip_network("127.0.0.0/8"),)}
+    )
+    with serving() as server:
+        body = {"name": "bot", "url": f"http://127.0.0.1:{server.port}/in", "events": ["run.queued"]}
+        assert client.post("/api/v1/webhooks", json=body).status_code == 201
+        wait_for(lambda: "ready" in log.read_text(), log)
+        client.post("/api/v1/runs", json={"name": "told", "config": {"drafter": {"kind": "none"}}})
+        wait_for(lambda: server.requests, log)
+        assert json.loads(server.requests[0][2])["data"]["run_name"] == "told"
+    assert "whsec_" not in log.read_text()
+
+
 def test_beat_has_the_worker_reconcile(start, app, database, tmp_path):
     _, log = start(*WORKER)
     beat, beat_log = start("beat", "--schedule", str(tmp_path / "schedule"), FOREDECK_RECONCILE_INTERVAL_S="0.3")
 
-    def last():
+    def last(job):
         with database.transaction() as session:
-            return session.scalar(text("SELECT started_at FROM periodic_job WHERE name = 'reconcile'"))
+            return session.scalar(text("SELECT started_at FROM periodic_job WHERE name = :job"), {"job": job})
 
-    wait_for(lambda: last() is not None, log)
-    first = last()
-    wait_for(lambda: last() > first, log)
+    for job in ("reconcile", "webhooks"):
+        wait_for(lambda job=job: last(job) is not None, log)
+        first = last(job)
+        wait_for(lambda job=job, first=first: last(job) > first, log)
     beat.send_signal(signal.SIGTERM)
     assert beat.wait(30) == 0
     assert "Warning" not in beat_log.read_text()
