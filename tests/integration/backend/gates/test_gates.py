@@ -190,6 +190,11 @@ def test_a_baseline_without_the_metric_is_none(client, ended):
         ({"assertion": "reward >= baseline"}, "/gates/0/baseline", "say which"),
         ({"assertion": "reward >= 1", "baseline": "origin"}, "/gates/0/baseline", "does nothing"),
         ({"assertion": "reward >= baseline", "baseline": "label:x"}, "/gates/0/baseline", "expected <key>:<value>"),
+        (
+            {"assertion": "reward >= baseline", "baseline": "label:x:\x00"},
+            "/gates/0/baseline",
+            "expected <key>:<value>",
+        ),
         ({"assertion": "reward >= baseline", "baseline": "origin"}, "/gates/0/baseline", "not cloned"),
         ({"assertion": "reward >= baseline", "baseline": f"run:{uuid4()}"}, "/gates/0/baseline", "no such run"),
         ({"assertion": "reward >= 1", "confidence": 1}, "/gates/0/confidence", "at most 0.999"),
@@ -265,6 +270,20 @@ def test_judging_on_demand_stands_in_the_audit_log(client, ended, database):
     with database.transaction() as session:
         rows = session.execute(text("SELECT target, detail FROM audit_entry WHERE action = 'run.evaluate_gates'")).all()
     assert [tuple(row) for row in rows] == [(run_id, {"verdict": "passed"})]
+
+
+def test_acceptance_length_of_draft_training_is_that_of_held_out_responses(client, launch, report, work):
+    gate = {"assertion": "acceptance_length >= 2"}
+    run_id = launch(config={"job": "draft_training", "drafter": {"kind": "eagle3"}}, gates=[gate])["id"]
+    measured = Metrics(step=50, values={"draft_pretraining/held_out_acceptance_length_tokens": 2.4})
+    report(run_id, measured, Finished(outcome="succeeded"))
+    work()
+    (result,) = gates_of(client, run_id).json()["evaluation"]["results"]
+    assert (result["metric"], result["verdict"]) == (
+        "draft_pretraining/held_out_acceptance_length_tokens",
+        "passed",
+    )
+    assert (result["estimate"], result["first_step"], result["method"]) == (2.4, 50, "the only value itself")
 
 
 def test_webhooks_are_told_when_a_run_is_judged(client, ended, database):
