@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from backend import openapi_problems
 from backend.auth.identity import CSRF_HEADER
 from backend.errors import MEDIA_TYPE, SAFE_METHODS, Problem
 from backend.openapi_examples import PROBLEM, REQUESTS, RESPONSES
@@ -50,11 +51,13 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas.update(problem.pop("$defs"))
     schemas["Problem"] = problem
     content = {MEDIA_TYPE: {"schema": {"$ref": template.format(model="Problem")}, "example": PROBLEM}}
-    for path in document["paths"].values():
-        for method, operation in path.items():
+    document["components"]["responses"] = openapi_problems.components(content)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = {"description": "Problem", "content": content}
             _describe_caller(method, operation)
+            openapi_problems.describe(method, path, operation)
             _describe_location(operation)
             _add_examples(operation)
     return document

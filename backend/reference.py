@@ -54,8 +54,10 @@ def _parts(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
     if "requestBody" in operation:
         yield _content("Body", operation["requestBody"])
     for status, response in operation["responses"].items():
-        if status != "default":
+        if status != "default" and "$ref" not in response:
             yield _content(f"{status} {response['description']}", response)
+    problems = ", ".join(status for status, response in operation["responses"].items() if "$ref" in response)
+    yield f"<p>Problems: {problems}</p>" if problems else ""
 
 
 def _parameters(parameters: list[dict[str, Any]]) -> str:

@@ -75,7 +75,10 @@ def _embedded(folder: Path | None, wake: bool) -> tuple[str, str | None]:
         raise UnreachableError("this process was not started by `foredeck up` and knows no Ray: set RAY_ADDRESS")
     told = _told(folder / "ray.json")
     if wake and told.get("state") != "ready":
-        (folder / "ray.wanted").touch()
+        try:
+            (folder / "ray.wanted").touch()
+        except OSError as error:
+            raise UnreachableError(f"this machine's Ray cannot be asked for: {error}") from error
     if not told and not wake:
         raise NotStartedError("Ray has not been started on this machine")
     if told.get("state") != "ready":

@@ -111,7 +111,7 @@ async def wait_for_run(
     operation_id="runs_get_config_yaml",
     summary="A run's configuration as a file",
     response_class=PlainTextResponse,
-    responses={200: {"content": {"text/yaml": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/yaml": {"schema": {}}}}},
 )
 def get_config_yaml(run_id: UUID, _: RunReader, session: SessionDep) -> PlainTextResponse:
     return PlainTextResponse(service.config_yaml(session, run_id), media_type="text/yaml")

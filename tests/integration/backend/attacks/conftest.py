@@ -125,7 +125,6 @@ def service(module_database_url, valkey_server, redis_databases, frontend_dir, t
     own = {
         "FOREDECK_FRONTEND_DIR": str(frontend_dir),
         "FOREDECK_BODY_TIMEOUT_S": str(BODY_TIMEOUT_S),
-        "FOREDECK_LOG_LEVEL": "debug",
     }
     redis_url = valkey_server.url_of(next(redis_databases))
     surroundings = application.environment(dict(os.environ) | own, home, ports, module_database_url, redis_url)
