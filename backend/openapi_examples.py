@@ -86,6 +86,7 @@ _CLUSTER = {
     "max_concurrent_runs_per_project": None,
     "code": {"kind": "installed"},
     "reward_modules": ["our_rewards"],
+    "data_dirs": ["/models", "/data"],
 }
 _CLUSTER_READ = {
     **_CLUSTER,

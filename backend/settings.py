@@ -144,6 +144,9 @@ class Settings(BaseModel):
     """Python interpreter of the cluster named `local`."""
     cluster_reward_modules: Modules = _variable("FOREDECK_CLUSTER_REWARD_MODULES", ())
     """Python modules that runs on the cluster named `local` may take reward functions from, with commas."""
+    cluster_data_dirs: Modules | None = _variable("FOREDECK_CLUSTER_DATA_DIRS", None)
+    """Folders from which runs on the cluster named `local` may read models and datasets, with commas; when unset any on
+    this machine's own Ray, and none on that of RAY_ADDRESS."""
     storage_dir: Folder | None = _variable("FOREDECK_STORAGE_DIR", None)
     """Shared folder of the cluster named `local`; FOREDECK_HOME/storage when unset."""
     cluster_api_url: HttpUrl | None = _variable("FOREDECK_CLUSTER_API_URL", None)
@@ -218,6 +221,12 @@ class Settings(BaseModel):
         if self.oidc_issuer and not self.oidc_client_id:
             raise ValueError("FOREDECK_OIDC_ISSUER needs FOREDECK_OIDC_CLIENT_ID: this service's name there")
         return self
+
+    @property
+    def local_data_dirs(self) -> list[str] | None:
+        if self.cluster_data_dirs is None:
+            return None if self.ray_address is None else []
+        return list(self.cluster_data_dirs)
 
     @property
     def local_storage_dir(self) -> Path:

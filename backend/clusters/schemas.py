@@ -38,6 +38,7 @@ NumRuns = Annotated[int, Field(ge=1, le=10_000)]
 Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", max_length=200)]
 CheckId = Annotated[str, StringConstraints(pattern=r"^check-[a-z0-9-]{1,80}$")]
 Modules = Annotated[list[Module], Field(max_length=100)]
+DataDirs = Annotated[list[AbsolutePath], Field(max_length=100)]
 
 
 class ClusterCreate(Request):
@@ -52,6 +53,9 @@ class ClusterCreate(Request):
     """How the workers package and what it needs come to its machines."""
     reward_modules: Modules = Field([], examples=[["our_rewards"]])
     """Python modules there that runs may take reward functions from; each allows what lies below it."""
+    data_dirs: DataDirs = Field([], examples=[["/models", "/data"]])
+    """Folders there from which runs may read models and datasets. Beside them, runs read what others of their project
+    left in storage_dir, and datasets of the hub."""
     storage_dir: AbsolutePath = Field(examples=["/mnt/shared/foredeck"])
     """Folder that all its machines share."""
     api_url: HttpAddress = Field(examples=["https://foredeck.example.org"])
@@ -85,6 +89,7 @@ class ClusterUpdate(Request):
     python: Interpreter | None = None
     code: ClusterCode | None = None
     reward_modules: Modules | None = None
+    data_dirs: DataDirs | None = None
     storage_dir: AbsolutePath | None = None
     """Runs go on from the checkpoints that they find there."""
     api_url: HttpAddress | None = None
@@ -123,6 +128,8 @@ class ClusterRead(Schema):
     """How the workers package and what it needs come to its machines."""
     reward_modules: list[str]
     """Python modules that runs may take reward functions from."""
+    data_dirs: list[str] | None
+    """Folders from which runs may read models and datasets; null for any."""
     storage_dir: str
     api_url: str
     max_concurrent_runs: int

@@ -33,4 +33,6 @@ class Cluster(Base):
     """How our code comes to its machines: see backend.clusters.code."""
     reward_modules: Mapped[list[str]] = mapped_column(server_default="{}")
     """Python modules that runs may take reward functions from."""
+    data_dirs: Mapped[list[str] | None]
+    """Folders from which runs may read models and datasets, beside what runs have left; null for any."""
     created_at: Mapped[datetime] = now_column()

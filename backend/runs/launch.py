@@ -16,6 +16,7 @@ from backend.models import Cluster, Project, Run
 from backend.refusal import Refused
 from backend.runs import allowance, repository, view
 from backend.runs.events import tell
+from backend.runs.paths import path_problems
 from backend.runs.schemas import RunClone, RunCreate, RunRead
 from backend.runs.source import Sourced, created, laid_over, resolved
 from backend.runs.state import announce
@@ -61,6 +62,7 @@ def _launched(session: Session, settings: Settings, sourced: Sourced, principal:
         problems.append(ProblemError(pointer="/cloned_from_id", detail="no such run", value=str(origin_id)))
     if not isinstance(body, Refused) and body.config and cluster:
         problems += allowance.reward_problems(body.config, cluster.name, cluster.reward_modules, sourced.pointer)
+        problems += path_problems(session, body.config, cluster, principal, sourced.pointer)
     if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems)
     project = access.project_for(session, principal, body.project)

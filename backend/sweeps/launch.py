@@ -16,6 +16,7 @@ from backend.refusal import Refused
 from backend.runs import allowance
 from backend.runs import repository as runs
 from backend.runs.launch import find_cluster, is_visible, queued
+from backend.runs.paths import path_problems
 from backend.runs.schemas import RunCreate
 from backend.runs.source import base_of, laid_over, touches
 from backend.runs.stored import as_meant
@@ -73,7 +74,7 @@ def _planned(
         problems += found
     if base is None:
         return _Plan({}, [])
-    return _Plan(base, _checked(data, base, points, cluster, problems))
+    return _Plan(base, _checked(session, data, base, points, cluster, problems, principal))
 
 
 def _base(
@@ -104,11 +105,13 @@ def _of_run(
 
 
 def _checked(
+    session: Session,
     data: Mapping[str, Any],
     base: Mapping[str, Any],
     points: Sequence[Point],
     cluster: Cluster | None,
     problems: list[ProblemError],
+    principal: Principal,
 ) -> list[tuple[Point, RunConfig]]:
     """Each point with its configuration."""
     findings, checked = Findings(data), []
@@ -118,11 +121,17 @@ def _checked(
             wrong = config.problems
         else:
             checked.append((point, config))
-            wrong = allowance.reward_problems(config, cluster.name, cluster.reward_modules, "") if cluster else []
+            wrong = _refused(session, config, cluster, principal) if cluster else []
         for problem in wrong:
             findings.add(index, point, problem)
     problems += findings.problems()
     return checked
+
+
+def _refused(session: Session, config: RunConfig, cluster: Cluster, principal: Principal) -> list[ProblemError]:
+    """What the cluster does not allow its runs."""
+    reward_problems = allowance.reward_problems(config, cluster.name, cluster.reward_modules, "")
+    return reward_problems + path_problems(session, config, cluster, principal, "")
 
 
 def _stored(

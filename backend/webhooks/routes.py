@@ -6,11 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from backend import etag
 from backend.auth.guard import Manager, WebhookAdmin
 from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep, SettingsDep
-from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute, IdempotentSecret
 from backend.webhooks import log, service
 from backend.webhooks.schemas import (
@@ -67,27 +65,20 @@ def create_webhook(
     return webhook
 
 
-@router.get("/{webhook_id}", operation_id="webhooks_get", summary="Get a webhook", response_model=WebhookRead)
-def get_webhook(webhook_id: UUID, request: Request, _: WebhookAdmin, session: SessionDep) -> Response:
-    return etag.answer(request, service.read(session, webhook_id), WebhookUpdate)
+@router.get("/{webhook_id}", operation_id="webhooks_get", summary="Get a webhook")
+def get_webhook(webhook_id: UUID, _: WebhookAdmin, session: SessionDep) -> WebhookRead:
+    return service.read(session, webhook_id)
 
 
-@router.patch(
-    "/{webhook_id}",
-    operation_id="webhooks_update",
-    summary="Change, disable or enable a webhook",
-    response_model=WebhookRead,
-)
+@router.patch("/{webhook_id}", operation_id="webhooks_update", summary="Change, disable or enable a webhook")
 def update_webhook(
     webhook_id: UUID,
     body: WebhookUpdate,
-    request: Request,
     admin: WebhookAdmin,
     _: Annotated[None, Depends(check_changed)],
     session: SessionDep,
-    if_match: IfMatch = None,
-) -> Response:
-    return etag.answer(request, service.update(session, webhook_id, body, admin, if_match), WebhookUpdate)
+) -> WebhookRead:
+    return service.update(session, webhook_id, body, admin)
 
 
 @router.delete(

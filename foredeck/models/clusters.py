@@ -26,6 +26,7 @@ class Cluster(Answer):
     address: str | None = None
     code: dict[str, Any] = Field(default_factory=dict)
     reward_modules: list[str] = Field(default_factory=list)
+    data_dirs: list[str] | None = None
     num_live_runs: int = 0
     max_concurrent_runs: int = 1
     reachability: Reachability | None = None

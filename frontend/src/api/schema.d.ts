@@ -12668,8 +12668,6 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
-        "If-Match"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };

@@ -62,6 +62,12 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
             <dd className="mono">{cluster.reward_modules.join(", ")}</dd>
           </div>
         )}
+        {cluster.data_dirs !== null && cluster.data_dirs.length > 0 && (
+          <div className="fact">
+            <dt>Models and data</dt>
+            <dd className="mono">{cluster.data_dirs.join(", ")}</dd>
+          </div>
+        )}
         <dt>Storage</dt>
         <dd className="mono">{cluster.storage_dir}</dd>
         <Resources resources={cluster.resources} />

@@ -60,8 +60,7 @@ function Account() {
   const session = useQuery(sessionQuery);
   const queryClient = useQueryClient();
   const logOut = useMutation({
-    mutationFn: (everywhere: boolean) =>
-      unwrap(api.DELETE("/api/v1/session", { params: { query: { everywhere } } })),
+    mutationFn: () => unwrap(api.DELETE("/api/v1/session")),
     onSuccess: () => {
       setCsrfToken(null);
       queryClient.clear();
@@ -79,17 +78,9 @@ function Account() {
         <button type="button" className="button" onClick={() => link.mutate()} disabled={link.isPending}>
           Make a login link
         </button>
-        {[false, true].map((everywhere) => (
-          <button
-            key={String(everywhere)}
-            type="button"
-            className="button"
-            onClick={() => logOut.mutate(everywhere)}
-            disabled={logOut.isPending}
-          >
-            {everywhere ? "Log out of all browsers" : "Log out"}
-          </button>
-        ))}
+        <button type="button" className="button" onClick={() => logOut.mutate()} disabled={logOut.isPending}>
+          Log out
+        </button>
       </div>
       {link.data && (
         <div className="note tone-running">
