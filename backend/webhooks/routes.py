@@ -6,9 +6,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from backend import etag
 from backend.auth.guard import Manager, WebhookAdmin
 from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep, SettingsDep
+from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute, IdempotentSecret
 from backend.webhooks import log, service
 from backend.webhooks.schemas import (
@@ -65,20 +67,27 @@ def create_webhook(
     return webhook
 
 
-@router.get("/{webhook_id}", operation_id="webhooks_get", summary="Get a webhook")
-def get_webhook(webhook_id: UUID, _: WebhookAdmin, session: SessionDep) -> WebhookRead:
-    return service.read(session, webhook_id)
+@router.get("/{webhook_id}", operation_id="webhooks_get", summary="Get a webhook", response_model=WebhookRead)
+def get_webhook(webhook_id: UUID, request: Request, _: WebhookAdmin, session: SessionDep) -> Response:
+    return etag.answer(request, service.read(session, webhook_id), WebhookUpdate)
 
 
-@router.patch("/{webhook_id}", operation_id="webhooks_update", summary="Change, disable or enable a webhook")
+@router.patch(
+    "/{webhook_id}",
+    operation_id="webhooks_update",
+    summary="Change, disable or enable a webhook",
+    response_model=WebhookRead,
+)
 def update_webhook(
     webhook_id: UUID,
     body: WebhookUpdate,
+    request: Request,
     admin: WebhookAdmin,
     _: Annotated[None, Depends(check_changed)],
     session: SessionDep,
-) -> WebhookRead:
-    return service.update(session, webhook_id, body, admin)
+    if_match: IfMatch = None,
+) -> Response:
+    return etag.answer(request, service.update(session, webhook_id, body, admin, if_match), WebhookUpdate)
 
 
 @router.delete(

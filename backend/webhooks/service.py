@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
+from backend import etag
 from backend.auth import access, audit
 from backend.auth.identity import Principal
 from backend.cursor import cut, decode
@@ -102,8 +103,11 @@ def read(session: Session, webhook_id: UUID) -> WebhookRead:
     return view.detail(session, get(session, webhook_id))
 
 
-def update(session: Session, webhook_id: UUID, body: WebhookUpdate, principal: Principal) -> WebhookRead:
+def update(
+    session: Session, webhook_id: UUID, body: WebhookUpdate, principal: Principal, if_match: str | None = None
+) -> WebhookRead:
     webhook = get_locked(session, webhook_id)
+    etag.require(if_match, webhook, WebhookUpdate)
     changes = body.model_dump(exclude_none=True)
     for field, value in changes.items():
         setattr(webhook, field, value)

@@ -4,11 +4,13 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
 
+from backend import etag
 from backend.auth.guard import Admin
 from backend.auth.schemas import LoginLinkRead, UserRead
 from backend.auth.users import service
 from backend.auth.users.schemas import UserCreate, UserUpdate
 from backend.deps import SessionDep, SettingsDep
+from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute
 
 router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
@@ -34,14 +36,22 @@ def create_user(
     return user
 
 
-@router.get("/{user}", operation_id="users_get", summary="Get a user")
-def get_user(user: str, _: Admin, session: SessionDep) -> UserRead:
-    return service.read(session, user)
+@router.get("/{user}", operation_id="users_get", summary="Get a user", response_model=UserRead)
+def get_user(user: str, request: Request, _: Admin, session: SessionDep) -> Response:
+    return etag.answer(request, service.read(session, user), UserUpdate)
 
 
-@router.patch("/{user}", operation_id="users_update", summary="Change a user, or shut one out")
-def update_user(user: str, body: UserUpdate, admin: Admin, session: SessionDep, settings: SettingsDep) -> UserRead:
-    return service.update(session, settings, user, body, admin)
+@router.patch("/{user}", operation_id="users_update", summary="Change a user, or shut one out", response_model=UserRead)
+def update_user(
+    user: str,
+    body: UserUpdate,
+    request: Request,
+    admin: Admin,
+    session: SessionDep,
+    settings: SettingsDep,
+    if_match: IfMatch = None,
+) -> Response:
+    return etag.answer(request, service.update(session, settings, user, body, admin, if_match), UserUpdate)
 
 
 @router.post(

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from sqlalchemy.orm import Session
 
+from backend import etag
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.auth.repository import delete_browser_sessions
@@ -34,12 +35,22 @@ def create(session: Session, settings: Settings, body: UserCreate, principal: Pr
     return UserRead.model_validate(user)
 
 
-def update(session: Session, settings: Settings, name: str, body: UserUpdate, principal: Principal) -> UserRead:
-    """Raises ApiError: 404, and 409 where nobody would be left who administers everything."""
+def update(
+    session: Session,
+    settings: Settings,
+    name: str,
+    body: UserUpdate,
+    principal: Principal,
+    if_match: str | None = None,
+) -> UserRead:
+    """Raises ApiError: 404, 409 where nobody would be left who administers everything, 412 when the user was edited
+    since the caller loaded what they have the tag of."""
     changes = body.model_dump(exclude_none=True)
     if False in (body.is_admin, body.is_active):
         _refuse_for_last_admin(session, name)
     user = _get(session, name)
+    session.refresh(user, with_for_update=True)
+    etag.require(if_match, user, UserUpdate)
     if body.oidc_subject not in (None, user.oidc_subject):
         changes["oidc_issuer"] = _issuer_for(session, settings, body.oidc_subject)
     for field, value in changes.items():

@@ -7,14 +7,21 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
+WEBHOOK = {"name": "chat", "url": "https://1.1.1.1/hook", "events": ["run.failed"]}
 CLUSTER = {"name": "far", "address": "http://127.0.0.1:1", "storage_dir": "/mnt", "api_url": "http://127.0.0.1:1"}
 
 
-@pytest.fixture(params=["run", "cluster"])
+@pytest.fixture(params=["run", "cluster", "webhook", "user"])
 def editable(request, client, launch):
     """(path, a change, what it shows, a change by somebody else)."""
     if request.param == "run":
         return f"/api/v1/runs/{launch()['id']}", {"notes": "mine"}, "notes", {"notes": "theirs"}
+    if request.param == "user":
+        client.post("/api/v1/users", json={"name": "grace"})
+        return "/api/v1/users/grace", {"email": "mine@example.org"}, "email", {"email": "theirs@example.org"}
+    if request.param == "webhook":
+        made = client.post("/api/v1/webhooks", json=WEBHOOK)
+        return made.headers["location"], {"name": "mine"}, "name", {"name": "theirs"}
     client.post("/api/v1/clusters", json=CLUSTER)
     return "/api/v1/clusters/far", {"storage_dir": "/mine"}, "storage_dir", {"storage_dir": "/theirs"}
 
