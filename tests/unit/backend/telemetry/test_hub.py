@@ -9,11 +9,11 @@ from backend.telemetry import hub
 from backend.telemetry.hub import Closed, Overrun, Subscription
 from backend.telemetry.repository import NoticeRow
 
-ONE, TWO = uuid4(), uuid4()
+ONE, TWO, PROJECT = uuid4(), uuid4(), uuid4()
 
 
 def notice(number: int, run_id: UUID = ONE, kind: str = "series") -> NoticeRow:
-    return NoticeRow(number, run_id, kind, {})
+    return NoticeRow(number, run_id, kind, {}, PROJECT)
 
 
 def test_a_subscription_takes_what_it_asked_for_in_order() -> None:
