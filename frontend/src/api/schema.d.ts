@@ -1485,6 +1485,17 @@ export interface components {
         | components["schemas"]["RuntimeEnvCode"]
         | components["schemas"]["ContainerCode"];
       /**
+       * Data Dirs
+       * @description Folders there from which runs may read models and datasets. Beside them, runs read what others of their project
+       *     left in storage_dir, and datasets of the hub.
+       * @default []
+       * @example [
+       *       "/models",
+       *       "/data"
+       *     ]
+       */
+      data_dirs?: string[];
+      /**
        * Max Concurrent Runs
        * @description Further runs wait.
        * @default 1
@@ -1554,6 +1565,11 @@ export interface components {
        */
       created_at: string;
       /**
+       * Data Dirs
+       * @description Folders from which runs may read models and datasets; null for any.
+       */
+      data_dirs: string[] | null;
+      /**
        * Id
        * Format: uuid
        */
@@ -1618,6 +1634,8 @@ export interface components {
             | components["schemas"]["ContainerCode"]
           )
         | null;
+      /** Data Dirs */
+      data_dirs?: string[] | null;
       /** Max Concurrent Runs */
       max_concurrent_runs?: number | null;
       /** Max Concurrent Runs Per Project */
@@ -5536,7 +5554,359 @@ export interface components {
       status: number | null;
     };
   };
-  responses: never;
+  responses: {
+    /** @description The body is no JSON. */
+    BadRequest: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description What is there now stands against it. */
+    Conflict: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description The caller may not do this. */
+    Forbidden: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description There is no such thing, or the caller may not see it. */
+    NotFound: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description It was changed since the ETag that was given. */
+    PreconditionFailed: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description The ETag that the change is based on is missing. */
+    PreconditionRequired: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description The body is too large. */
+    RequestEntityTooLarge: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description The body did not come in time. */
+    RequestTimeout: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description What it needs does not answer now. */
+    ServiceUnavailable: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description More than the caller may at once; Retry-After says when to come again. */
+    TooManyRequests: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description Nobody is logged in, or the token is not valid. */
+    Unauthorized: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description Something in it is wrong: each with its place, its value and the mend. */
+    UnprocessableEntity: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+    /** @description The body is not sent as plain JSON. */
+    UnsupportedMediaType: {
+      headers: {
+        [name: string]: unknown;
+      };
+      content: {
+        /**
+         * @example {
+         *       "detail": "/config/grpo/num_steps: must be at least 1.",
+         *       "errors": [
+         *         {
+         *           "detail": "must be at least 1",
+         *           "parameter": null,
+         *           "pointer": "/config/grpo/num_steps",
+         *           "value": 0
+         *         }
+         *       ],
+         *       "instance": "/api/v1/runs",
+         *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+         *       "status": 422,
+         *       "title": "Unprocessable Entity",
+         *       "type": "about:blank"
+         *     }
+         */
+        "application/problem+json": components["schemas"]["Problem"];
+      };
+    };
+  };
   parameters: never;
   requestBodies: never;
   headers: never;
@@ -5595,6 +5965,11 @@ export interface operations {
           "application/json": components["schemas"]["AuditPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -5648,6 +6023,10 @@ export interface operations {
            *           "kind": "installed"
            *         },
            *         "created_at": "2030-01-31T12:00:00Z",
+           *         "data_dirs": [
+           *           "/models",
+           *           "/data"
+           *         ],
            *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *         "is_embedded": false,
            *         "max_concurrent_runs": 2,
@@ -5678,6 +6057,11 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -5728,6 +6112,10 @@ export interface operations {
          *       "code": {
          *         "kind": "installed"
          *       },
+         *       "data_dirs": [
+         *         "/models",
+         *         "/data"
+         *       ],
          *       "max_concurrent_runs": 2,
          *       "max_concurrent_runs_per_project": null,
          *       "max_concurrent_runs_per_user": null,
@@ -5759,6 +6147,10 @@ export interface operations {
            *         "kind": "installed"
            *       },
            *       "created_at": "2030-01-31T12:00:00Z",
+           *       "data_dirs": [
+           *         "/models",
+           *         "/data"
+           *       ],
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 2,
@@ -5788,6 +6180,16 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -5842,6 +6244,10 @@ export interface operations {
            *         "kind": "installed"
            *       },
            *       "created_at": "2030-01-31T12:00:00Z",
+           *       "data_dirs": [
+           *         "/models",
+           *         "/data"
+           *       ],
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 2,
@@ -5871,6 +6277,12 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -5921,6 +6333,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -5989,6 +6408,10 @@ export interface operations {
            *         "kind": "installed"
            *       },
            *       "created_at": "2030-01-31T12:00:00Z",
+           *       "data_dirs": [
+           *         "/models",
+           *         "/data"
+           *       ],
            *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
            *       "is_embedded": false,
            *       "max_concurrent_runs": 4,
@@ -6009,6 +6432,19 @@ export interface operations {
           "application/json": components["schemas"]["ClusterRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      412: components["responses"]["PreconditionFailed"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      428: components["responses"]["PreconditionRequired"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6068,6 +6504,13 @@ export interface operations {
           "application/json": components["schemas"]["ClusterCheckStarted"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6132,6 +6575,12 @@ export interface operations {
           "application/json": components["schemas"]["ClusterCheck"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6190,6 +6639,11 @@ export interface operations {
           "text/csv": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6248,6 +6702,11 @@ export interface operations {
           "application/vnd.apache.parquet": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6317,6 +6776,11 @@ export interface operations {
           "application/json": components["schemas"]["FiguresRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6385,6 +6849,12 @@ export interface operations {
           "application/json": components["schemas"]["FigureJson"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6811,6 +7281,16 @@ export interface operations {
           "application/json": components["schemas"]["IngestResponse"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6866,6 +7346,8 @@ export interface operations {
           "application/json": components["schemas"]["LoginMethods"];
         };
       };
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6922,6 +7404,12 @@ export interface operations {
           "application/json": components["schemas"]["LoginLinkRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -6981,6 +7469,11 @@ export interface operations {
           "application/json": components["schemas"]["ProjectRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7054,6 +7547,16 @@ export interface operations {
           "application/json": components["schemas"]["ProjectRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7113,6 +7616,12 @@ export interface operations {
           "application/json": components["schemas"]["ProjectRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7163,6 +7672,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7234,6 +7750,17 @@ export interface operations {
           "application/json": components["schemas"]["ProjectRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7292,6 +7819,12 @@ export interface operations {
           "application/json": components["schemas"]["MemberRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7361,6 +7894,17 @@ export interface operations {
           "application/json": components["schemas"]["MemberRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7412,6 +7956,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7469,6 +8020,7 @@ export interface operations {
           "application/json": components["schemas"]["Readiness"];
         };
       };
+      429: components["responses"]["TooManyRequests"];
       /** @description Service Unavailable */
       503: {
         headers: {
@@ -7657,6 +8209,11 @@ export interface operations {
           "application/json": components["schemas"]["ConfigExample"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7712,6 +8269,11 @@ export interface operations {
           };
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -7963,6 +8525,16 @@ export interface operations {
           "application/json": components["schemas"]["ConfigValidated"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -8063,6 +8635,11 @@ export interface operations {
           "application/json": components["schemas"]["RunPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -8332,6 +8909,16 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -8571,6 +9158,12 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -8824,6 +9417,19 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      412: components["responses"]["PreconditionFailed"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      428: components["responses"]["PreconditionRequired"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -8894,6 +9500,12 @@ export interface operations {
           "application/json": components["schemas"]["AlarmsRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9154,6 +9766,17 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9201,9 +9824,15 @@ export interface operations {
         };
         content: {
           "text/plain": string;
-          "text/yaml": string;
+          "text/yaml": unknown;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9283,6 +9912,12 @@ export interface operations {
           "application/json": components["schemas"]["FigureJson"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9335,6 +9970,12 @@ export interface operations {
           "text/html": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9455,6 +10096,12 @@ export interface operations {
           "application/json": components["schemas"]["RunGates"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9507,6 +10154,12 @@ export interface operations {
           "text/markdown": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9559,6 +10212,12 @@ export interface operations {
           "application/xml": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9671,6 +10330,17 @@ export interface operations {
           "application/json": components["schemas"]["GateEvaluationRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9745,6 +10415,12 @@ export interface operations {
           "application/json": components["schemas"]["LogPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9798,6 +10474,12 @@ export interface operations {
           "text/event-stream": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9895,6 +10577,12 @@ export interface operations {
           "application/json": components["schemas"]["SamplesRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9944,6 +10632,12 @@ export interface operations {
           "text/csv": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -9993,6 +10687,12 @@ export interface operations {
           "application/vnd.apache.parquet": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10056,6 +10756,12 @@ export interface operations {
           "application/json": components["schemas"]["SeriesRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10110,6 +10816,12 @@ export interface operations {
           "text/csv": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10164,6 +10876,12 @@ export interface operations {
           "application/vnd.apache.parquet": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10250,6 +10968,12 @@ export interface operations {
           "application/json": components["schemas"]["SeriesData"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10492,6 +11216,13 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10734,6 +11465,12 @@ export interface operations {
           "application/json": components["schemas"]["RunRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10795,6 +11532,12 @@ export interface operations {
           "application/json": components["schemas"]["SessionRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10865,6 +11608,16 @@ export interface operations {
           "application/json": components["schemas"]["SessionRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10916,6 +11669,12 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -10969,6 +11728,12 @@ export interface operations {
           "text/event-stream": string;
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11049,6 +11814,11 @@ export interface operations {
           "application/json": components["schemas"]["SweepPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11308,6 +12078,16 @@ export interface operations {
           "application/json": components["schemas"]["SweepRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11541,6 +12321,12 @@ export interface operations {
           "application/json": components["schemas"]["SweepRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11776,6 +12562,13 @@ export interface operations {
           "application/json": components["schemas"]["SweepRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11841,6 +12634,11 @@ export interface operations {
           "application/json": components["schemas"]["TokenRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11925,6 +12723,16 @@ export interface operations {
           "application/json": components["schemas"]["TokenCreated"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -11975,6 +12783,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12035,6 +12850,11 @@ export interface operations {
           "application/json": components["schemas"]["UserRead"][];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12111,6 +12931,16 @@ export interface operations {
           "application/json": components["schemas"]["UserRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12171,6 +13001,12 @@ export interface operations {
           "application/json": components["schemas"]["UserRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12204,6 +13040,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
+        "If-Match"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -12243,6 +13081,19 @@ export interface operations {
           "application/json": components["schemas"]["UserRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      412: components["responses"]["PreconditionFailed"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      428: components["responses"]["PreconditionRequired"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12301,6 +13152,13 @@ export interface operations {
           "application/json": components["schemas"]["LoginLinkRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12351,6 +13209,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12429,6 +13294,11 @@ export interface operations {
           "application/json": components["schemas"]["WebhookPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12517,6 +13387,16 @@ export interface operations {
           "application/json": components["schemas"]["WebhookCreated"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12585,6 +13465,12 @@ export interface operations {
           "application/json": components["schemas"]["WebhookRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12635,6 +13521,13 @@ export interface operations {
         };
         content?: never;
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12668,6 +13561,8 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
+        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
+        "If-Match"?: string | null;
         /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
         "X-CSRF-Token"?: string;
       };
@@ -12716,6 +13611,19 @@ export interface operations {
           "application/json": components["schemas"]["WebhookRead"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      412: components["responses"]["PreconditionFailed"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      428: components["responses"]["PreconditionRequired"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12796,6 +13704,12 @@ export interface operations {
           "application/json": components["schemas"]["DeliveryPage"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12875,6 +13789,12 @@ export interface operations {
           "application/json": components["schemas"]["DeliveryDetail"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -12949,6 +13869,13 @@ export interface operations {
           "application/json": components["schemas"]["DeliveryRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -13016,6 +13943,13 @@ export interface operations {
           "application/json": components["schemas"]["DeliveryRead"];
         };
       };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
@@ -13099,6 +14033,17 @@ export interface operations {
           "application/json": components["schemas"]["WebhookCreated"];
         };
       };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
       default: {
         headers: {
