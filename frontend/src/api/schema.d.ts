@@ -13087,11 +13087,17 @@ export interface operations {
       404: components["responses"]["NotFound"];
       408: components["responses"]["RequestTimeout"];
       409: components["responses"]["Conflict"];
+<<<<<<< /tmp/tmp2yufs3uw/ours
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+=======
       412: components["responses"]["PreconditionFailed"];
       413: components["responses"]["RequestEntityTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       422: components["responses"]["UnprocessableEntity"];
       428: components["responses"]["PreconditionRequired"];
+>>>>>>> /tmp/tmp2yufs3uw/theirs
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
@@ -13617,11 +13623,17 @@ export interface operations {
       404: components["responses"]["NotFound"];
       408: components["responses"]["RequestTimeout"];
       409: components["responses"]["Conflict"];
+<<<<<<< /tmp/tmp2yufs3uw/ours
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+=======
       412: components["responses"]["PreconditionFailed"];
       413: components["responses"]["RequestEntityTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       422: components["responses"]["UnprocessableEntity"];
       428: components["responses"]["PreconditionRequired"];
+>>>>>>> /tmp/tmp2yufs3uw/theirs
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
