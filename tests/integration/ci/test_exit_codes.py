@@ -108,3 +108,12 @@ def test_gates_of_a_file_are_judged_later_against_a_baseline(service, file, tmp_
     results = {result["name"]: result["is_passed"] for result in json.loads(done.stdout)["results"]}
     assert results == {"reward >= baseline - 0.05": True, "accepts": False}
     assert service.foredeck("gate", green["id"], "--gate", "reward > 0.5").returncode == 0
+
+
+def test_a_log_is_followed_to_the_verdict(service, file) -> None:
+    done = service.foredeck("launch", file, "--gate", "acceptance_length >= 3.2", "--follow")
+    assert done.returncode == 6, done.stderr
+    assert "Queued by" in done.stdout
+    assert "0 of 1 gates passed" in done.stdout
+    refused = service.foredeck("launch", file, "--follow", "--timeout", "60")
+    assert refused.returncode == 2
