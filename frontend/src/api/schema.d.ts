@@ -10061,7 +10061,7 @@ export interface operations {
            *             "num_non_finite": 0,
            *             "num_values": 40,
            *             "operator": ">=",
-           *             "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
+           *             "reason": "2.61 tokens (95 % interval 2.55 to 2.67) is not >= 3.02.",
            *             "unit": "tokens",
            *             "verdict": "failed"
            *           }
@@ -10316,7 +10316,7 @@ export interface operations {
            *           "num_non_finite": 0,
            *           "num_values": 40,
            *           "operator": ">=",
-           *           "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
+           *           "reason": "2.61 tokens (95 % interval 2.55 to 2.67) is not >= 3.02.",
            *           "unit": "tokens",
            *           "verdict": "failed"
            *         }
@@ -13087,17 +13087,11 @@ export interface operations {
       404: components["responses"]["NotFound"];
       408: components["responses"]["RequestTimeout"];
       409: components["responses"]["Conflict"];
-<<<<<<< /tmp/tmp2yufs3uw/ours
-      413: components["responses"]["RequestEntityTooLarge"];
-      415: components["responses"]["UnsupportedMediaType"];
-      422: components["responses"]["UnprocessableEntity"];
-=======
       412: components["responses"]["PreconditionFailed"];
       413: components["responses"]["RequestEntityTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       422: components["responses"]["UnprocessableEntity"];
       428: components["responses"]["PreconditionRequired"];
->>>>>>> /tmp/tmp2yufs3uw/theirs
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
@@ -13623,17 +13617,11 @@ export interface operations {
       404: components["responses"]["NotFound"];
       408: components["responses"]["RequestTimeout"];
       409: components["responses"]["Conflict"];
-<<<<<<< /tmp/tmp2yufs3uw/ours
-      413: components["responses"]["RequestEntityTooLarge"];
-      415: components["responses"]["UnsupportedMediaType"];
-      422: components["responses"]["UnprocessableEntity"];
-=======
       412: components["responses"]["PreconditionFailed"];
       413: components["responses"]["RequestEntityTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       422: components["responses"]["UnprocessableEntity"];
       428: components["responses"]["PreconditionRequired"];
->>>>>>> /tmp/tmp2yufs3uw/theirs
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */
