@@ -33,6 +33,7 @@ from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 logger = logging.getLogger(__name__)
 
 WAIT_FOR_PLACE_S = 30.0
+NUM_LOOKED_AT_OFTEN = 20
 WAIT_FOR_GPUS_S = 15.0
 WAIT_FOR_RAY_S = 0.5
 MAX_BACKOFF_S = 15.0
@@ -106,12 +107,13 @@ def _load(session: Session, lease: Lease) -> tuple[Target, Needs] | None:
 def _take_place(session: Session, run: Run, lease: Lease) -> bool:
     """Begins the first attempt when it is the run's turn; otherwise it goes on waiting."""
     cluster = repository.lock_cluster(session, run.cluster_id)
-    reason = turn.why_not_yet(session, run, cluster)
-    if reason is None:
+    wait = turn.why_not_yet(session, run, cluster)
+    if wait is None:
         attempts.begin(session, run, f"Handing the run to cluster {cluster.name}.")
         return True
-    explain(session, run, f"Waits for a place on cluster {cluster.name}: {reason}.")
-    queue.postpone(session, lease, WAIT_FOR_PLACE_S)
+    explain(session, run, f"Waits for a place on cluster {cluster.name}: {wait.reason}.")
+    # A place that becomes free wakes all who wait; this look is for what nobody tells, and the first find it.
+    queue.postpone(session, lease, WAIT_FOR_PLACE_S * (1 + wait.num_ahead / NUM_LOOKED_AT_OFTEN))
     return False
 
 

@@ -1,5 +1,6 @@
 """Whether it is a waiting run's turn."""
 
+from dataclasses import dataclass
 from itertools import takewhile
 
 from sqlalchemy.orm import Session
@@ -10,21 +11,35 @@ from backend.runs import repository
 from backend.runs.state import LIVE
 
 
-def why_not_yet(session: Session, run: Run, cluster: Cluster) -> str | None:
-    """What a run waits for, as the end of a sentence; None when it may begin. Asked under the cluster's lock."""
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a run waits for."""
+
+    reason: str
+    """As the end of a sentence."""
+    num_ahead: int
+
+
+def why_not_yet(session: Session, run: Run, cluster: Cluster) -> Wait | None:
+    """None when the run may begin. Asked under the cluster's lock."""
     places = _places(session, cluster)
     num_live = places.num_taken
-    waiting = repository.list_waiting(session, cluster.id)
-    ahead = [Owners(*whose) for _, whose in takewhile(lambda entry: entry[0] != run.id, waiting)]
     own = Owners(run.created_by_id, run.project_id, run.sweep_id)
-    places.offer(ahead)
+    if num_live >= places.num_places:  # as nearly always: those ahead need not be read
+        num_ahead = repository.count_ahead(session, run)
+    else:
+        waiting = repository.list_waiting(session, cluster.id)
+        ahead = [Owners(*whose) for _, whose in takewhile(lambda entry: entry[0] != run.id, waiting)]
+        num_ahead = len(ahead)
+        places.offer(ahead)
     limit = places.kept_back_by(own)
     if limit is None and places.num_taken < places.num_places:
         return None
-    queue = f", {len(ahead)} ahead in the queue" if ahead else ""
+    queue = f", {num_ahead} ahead in the queue" if num_ahead else ""
     if limit is None:
-        return f"{num_live} of {places.num_places} taken{queue}"
-    return f"it carries at most {places.limit(limit, own)} runs of {_named(session, run, limit)} at once{queue}"
+        return Wait(f"{num_live} of {places.num_places} taken{queue}", num_ahead)
+    most = f"it carries at most {places.limit(limit, own)} runs of {_named(session, run, limit)} at once"
+    return Wait(f"{most}{queue}", num_ahead)
 
 
 def _places(session: Session, cluster: Cluster) -> Places:

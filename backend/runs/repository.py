@@ -152,6 +152,14 @@ def lock_cluster(session: Session, cluster_id: UUID) -> Cluster:
     return session.scalars(statement, execution_options={"populate_existing": True}).one()
 
 
+def count_ahead(session: Session, run: Run) -> int:
+    """Runs that wait for a place on the run's cluster and have their turn before it."""
+    own = (run.created_at - run.priority * PRIORITY_LEVEL, run.created_at, run.id)
+    is_ahead = tuple_(*_LINE) < tuple_(*own)
+    waiting = select(func.count()).where(Run.cluster_id == run.cluster_id, Run.status == _QUEUED, is_ahead)
+    return session.scalars(waiting).one()
+
+
 def list_waiting(session: Session, cluster_id: UUID) -> list[tuple[UUID, Whose]]:
     """The runs that wait for a place on a cluster, in the order of the queue, and whose each is."""
     statement = select(Run.id, Run.created_by_id, Run.project_id, Run.sweep_id).order_by(*_LINE)
