@@ -13,7 +13,7 @@ _RESULT = {
     "assertion": GATE["assertion"],
     "verdict": "failed",
     "is_passed": False,
-    "reason": "2.61 tokens (95 % interval: 2.55 to 2.67) is not >= 3.02.",
+    "reason": "2.61 tokens (95 % interval 2.55 to 2.67) is not >= 3.02.",
     "metric": "rollout/acceptance_length_tokens",
     "unit": "tokens",
     "aggregate": "mean",

@@ -11,6 +11,8 @@ _MARKS = {
     "no_data": "❌ no data",
     "no_baseline": "⚠️ no baseline",
 }
+_PLAIN = " ,;%=>+-()"
+_MAX_REASON = 300
 _HEAD = ("Gate", "Verdict", "Measured", "Interval", "Limit", "Baseline")
 
 
@@ -19,7 +21,7 @@ def markdown(report: Report) -> str:
     lines = [
         f"## {_verdict(report)}: {code(report.run_name)}",
         "",
-        f"Run [{str(report.run_id)[:8]}]({report.run_url}) {escaped(report.status)}: {escaped(report.status_reason)}",
+        f"Run [{str(report.run_id)[:8]}]({report.run_url}) {report.status}: {escaped(_begin(report.status_reason))}",
         "",
     ]
     if report.gates.evaluation:
@@ -62,14 +64,32 @@ def _row(cells: list[str] | tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _begin(reason: str) -> str:
+    """Its first line, of which there may be more: the end of a log."""
+    return reason.strip().partition("\n")[0][:_MAX_REASON]
+
+
 def code(text: str) -> str:
     """In an element in which nothing is a link or a mention, either."""
     return f"<code>{escaped(text)}</code>"
 
 
 def escaped(text: str) -> str:
-    """Every character that could mean something to Markdown or HTML as an entity, which is text in both."""
-    return "".join(char if char.isalnum() or char in " ,%" else _entity(char) for char in " ".join(text.split()))
+    """Every character that means something to Markdown or HTML within a line as an entity, which is text in both. The
+    others stay, so that the source can be read, too. For the middle of a line: never for its beginning."""
+    text = " ".join(text.split())
+    return "".join(char if _is_plain(text, place, char) else _entity(char) for place, char in enumerate(text))
+
+
+def _is_plain(text: str, place: int, char: str) -> bool:
+    before, after = text[max(0, place - 3) : place], text[place + 1 : place + 2]
+    if char == "_":  # emphasis begins and ends at words
+        return before[-1:].isalnum() and after.isalnum()
+    if char == ":":  # the colon of an address is followed by more of it
+        return after == " "
+    if char == ".":  # as that of www. is
+        return before.lower() != "www"
+    return char.isalnum() or char in _PLAIN
 
 
 def _entity(char: str) -> str:

@@ -29,11 +29,11 @@ def decided(
     told = (
         shown
         if figure.low == figure.high
-        else f"{shown} ({100 * confidence:.4g} % interval: {interval(figure.low, figure.high)})"
+        else f"{shown} ({100 * confidence:.4g} % interval {interval(figure.low, figure.high)})"
     )
     if verdict == "undecided":
         counts = "passes" if is_passed else "fails"
-        return f"{told}: undecided, the interval holds the limit {number(limit)}; here that {counts}."
+        return f"{told} is undecided, for the interval holds the limit {number(limit)}; here that {counts}."
     return f"{told} is {'' if verdict == 'passed' else 'not '}{operator} {number(limit)}."
 
 

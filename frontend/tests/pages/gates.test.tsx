@@ -16,7 +16,7 @@ const passed: GateResult = {
   assertion: "acceptance_length >= 2.8",
   verdict: "passed",
   is_passed: true,
-  reason: "3 tokens (95 % interval: 2.9 to 3.1) is >= 2.8.",
+  reason: "3 tokens (95 % interval 2.9 to 3.1) is >= 2.8.",
   metric: "rollout/acceptance_length_tokens",
   unit: "tokens",
   aggregate: "mean",

@@ -58,7 +58,7 @@ def test_a_clear_pass_and_a_clear_failure_carry_their_evidence():
     assert (passed.metric, passed.unit, passed.aggregate) == ("rollout/acceptance_length_tokens", "tokens", "mean")
     assert (passed.first_step, passed.last_step, passed.num_values) == (1, 10, 10)
     assert passed.low < passed.estimate == 3.0 < passed.high
-    assert passed.reason.startswith("3 tokens (95 % interval: ")
+    assert passed.reason.startswith("3 tokens (95 % interval ")
     failed = judge("acceptance_length >= 3.5")
     assert (failed.verdict, failed.is_passed) == ("failed", False)
     assert "is not >= 3.5." in failed.reason
