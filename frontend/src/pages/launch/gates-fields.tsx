@@ -22,7 +22,7 @@ export function GatesFields({ gates, problems, onChange }: GatesFieldsProps) {
         <textarea
           id="run-gates"
           className="input wide mono"
-          rows={3}
+          rows={Math.min(12, Math.max(3, gates.text.split("\n").length))}
           value={gates.text}
           placeholder={"acceptance_length >= 2.8 over last 20 steps\nno alarms"}
           spellCheck={false}

@@ -26,7 +26,7 @@ export function GatesPanel({ found }: { found: RunGates }) {
           ? evaluation.results.map((result, index) => <Result key={keyOf(result, index)} result={result} />)
           : gates.map(({ assertion, name }, index) => (
               <li className="gate" key={keyOf({ assertion }, index)}>
-                <span className="gate-verdict muted">waits</span>
+                <span className="gate-verdict muted">Pending</span>
                 <Title name={name ?? assertion} assertion={assertion} />
               </li>
             ))}
