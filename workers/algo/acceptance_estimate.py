@@ -81,8 +81,8 @@ class AcceptanceEstimate:
         return chances
 
     def yields(self) -> list[float]:
-        """The tokens that count of rounds of each length from 0 on: what they brought, as far as there were any, else by
-        the chances.
+        """The tokens that count of rounds of each length from 0 on: what they brought, as far as there were any, else
+        by the chances.
 
         t_k = (tokens_k + m (1 + g_1 + ... + g_k)) / (sequences_k + m), less what is lost.
         """

@@ -107,7 +107,8 @@ class CostTable:
 
 
 def _smoothed(measured: dict[int, float]) -> dict[int, float]:
-    """A quarter of what lies off the line s = u + v k, v >= 0, is taken to be noise where there are four lengths and more.
+    """A quarter of what lies off the line s = u + v k, v >= 0, is taken to be noise where there are four lengths and
+    more.
 
     The line is fitted to k >= 1, for a round without a draft is of another kind, by the least sum of squared relative
     distances ((s_k - u - v k) / s_k)^2.

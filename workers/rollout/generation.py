@@ -208,8 +208,8 @@ class Generation:
     ) -> None:
         """Count what the round did, and tell what decides the draft length unless the round took time for later ones.
 
-        That hears of all that was accepted, also behind a response's end, for how good a draft is does not depend on it,
-        and of how much was lost there.
+        That hears of all that was accepted, also behind a response's end, for how good a draft is does not depend on
+        it, and of how much was lost there.
         """
         if self.session is None:
             return
