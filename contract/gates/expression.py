@@ -11,7 +11,6 @@
 The right side is worked out while it is read, as constant + slope * baseline: nothing is left to be evaluated.
 """
 
-import math
 from difflib import get_close_matches
 
 from contract.gates.assertion import AlarmFree, Assertion, Comparison, Limit, Window
@@ -21,6 +20,8 @@ from contract.telemetry.alarms import AlarmName
 
 MAX_NESTING = 20
 MAX_STEP = 2**31 - 1
+MAX_LIMIT = 1e30
+"""Of the numbers on the right side, so that no arithmetic with them overflows."""
 
 
 def parse(text: str) -> Assertion:
@@ -45,9 +46,10 @@ class _Parser:
     def _comparison(self) -> Comparison:
         metric, aggregate = self._figure()
         operator = self._take("operator", "one of >= <= > <").text
+        start = self._next.position
         limit = self._sum()
-        if not (math.isfinite(limit.constant) and math.isfinite(limit.slope)):
-            raise GateSyntaxError(0, "a limit that is no finite number", "smaller numbers")
+        if not (abs(limit.constant) <= MAX_LIMIT and abs(limit.slope) <= MAX_LIMIT):
+            raise GateSyntaxError(start, "a limit beyond all bounds", f"numbers up to {MAX_LIMIT:g}")
         if self._next.kind == "operator":
             raise self._error("the end: an assertion compares once; write a second gate for the other limit")
         return Comparison(metric, aggregate, operator, limit, self._window("one of + - *, "))  # type: ignore[arg-type]
