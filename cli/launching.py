@@ -75,7 +75,7 @@ class Waiting:
 
 def launch(
     *,
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A run configuration: see examples/.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A run configuration: see examples/.")] = None,
     example: Annotated[str | None, typer.Option(metavar="NAME", help="One of the service's, in place of FILE.")] = None,
     assignments: Assignments = None,
     name: Name = None,
@@ -98,7 +98,7 @@ def launch(
     is_json: Json = False,
 ) -> int:
     """Launch a run."""
-    waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json) if wait or follow else None
+    waiting = _waiting(wait, follow, timeout, junit, summary, stop_on_interrupt, is_json)
     body = {
         **_what(file, example, assignments or [], name),
         "labels": parsed(labels or []),
@@ -130,7 +130,7 @@ def clone(
     is_json: Json = False,
 ) -> int:
     """Launch a run like another, with changes."""
-    waiting = Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json) if wait or follow else None
+    waiting = _waiting(wait, follow, timeout, junit, summary, stop_on_interrupt, is_json)
     body: dict[str, Any] = {
         "overrides": overrides.parse(assignments or []),
         **({} if name is None else {"name": name}),
@@ -177,6 +177,29 @@ def gate(
     else:
         gates.show(evaluation)
     return ExitCode.SUCCEEDED if evaluation.verdict == "passed" else ExitCode.GATE_FAILED
+
+
+def _waiting(
+    wait: bool,
+    follow: bool,
+    timeout: float | None,
+    junit: Path | None,
+    summary: Path | None,
+    stop_on_interrupt: bool,
+    is_json: bool,
+) -> Waiting | None:
+    """None where nobody waits, and nothing was asked for that comes of waiting."""
+    if wait or follow:
+        return Waiting(follow, timeout, junit, summary, stop_on_interrupt, is_json)
+    given = {
+        "--timeout": timeout is not None,
+        "--junit": junit is not None,
+        "--summary": summary is not None,
+        "--stop-on-interrupt": stop_on_interrupt,
+    }
+    if vain := [option for option, is_given in given.items() if is_given]:
+        raise CommandError(f"{', '.join(vain)}: only with --wait or --follow.")
+    return None
 
 
 def _what(file: Path | None, example: str | None, assignments: list[str], name: str | None) -> dict[str, Any]:
