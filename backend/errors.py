@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from backend.db import CommitUnknownError
+from backend.secret_values import LOOKS_SECRET, REDACTED
 from backend.wording import in_words
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ MEDIA_TYPE = "application/problem+json"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_VALUE_LENGTH = 200
 _SECRET = re.compile(r"token|secret|password|passwd|credential|api_?key|authorization|cookie|code$", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"fdk_|Bearer |-----BEGIN|://[^/@\s]+:[^/@\s]+@")
+_SECRET_VALUE = re.compile(r"fdk_|Bearer |-----BEGIN")
 
 
 class ProblemError(BaseModel):
@@ -133,8 +134,8 @@ def _shown(detail: Any, where: str) -> Any:
     path = where + "/".join(str(part) for part in detail["loc"])
     if detail["type"] == "missing" or isinstance(value, dict | list):
         return None
-    if _SECRET.search(path) or (isinstance(value, str) and _SECRET_VALUE.search(value)):
-        return "[redacted]"
+    if _SECRET.search(path) or (isinstance(value, str) and (_SECRET_VALUE.search(value) or LOOKS_SECRET.search(value))):
+        return REDACTED
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float):

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
+from backend.secret_values import redacted
 from backend.settings import Settings
 
 _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039 (never mutated)
@@ -56,11 +57,14 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return redacted(json.dumps(line, default=str))
 
 
 class TextFormatter(logging.Formatter):
     """What came from outside, as a path may, begins no line of its own and moves no cursor."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())

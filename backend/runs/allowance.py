@@ -9,6 +9,7 @@ from backend.auth.identity import Principal
 from backend.errors import ApiError, ProblemError
 from backend.models import Project
 from backend.runs import repository
+from backend.secret_values import REDACTED, places_of_secrets
 from backend.settings import Settings
 from contract.config import RunConfig
 from contract.config.reward import PythonReward
@@ -32,6 +33,13 @@ def reward_problems(config: RunConfig, cluster: str, allowed: Sequence[str], poi
         f"Let an administrator add {module} to its reward_modules"
     )
     return [ProblemError(pointer=f"{pointer}/task/reward/function", detail=detail, value=reward.function)]
+
+
+def secret_problems(config: RunConfig, pointer: str) -> list[ProblemError]:
+    """A configuration is shown to all who may see the run, and stored with it."""
+    detail = "holds what looks like a secret: put that into the environment of the cluster's machines, and leave it out"
+    places = places_of_secrets(config.model_dump(mode="json"), pointer)
+    return [ProblemError(pointer=place, detail=detail, value=REDACTED) for place in places]
 
 
 def check_priority(principal: Principal, project: Project, priority: int) -> None:

@@ -63,6 +63,7 @@ def _launched(session: Session, settings: Settings, sourced: Sourced, principal:
     if not isinstance(body, Refused) and body.config and cluster:
         problems += allowance.reward_problems(body.config, cluster.name, cluster.reward_modules, sourced.pointer)
         problems += path_problems(session, body.config, cluster, principal, sourced.pointer)
+        problems += allowance.secret_problems(body.config, sourced.pointer)
     if isinstance(body, Refused) or cluster is None or problems:
         raise invalid(problems)
     project = access.project_for(session, principal, body.project)

@@ -131,7 +131,11 @@ def _checked(
 def _refused(session: Session, config: RunConfig, cluster: Cluster, principal: Principal) -> list[ProblemError]:
     """What the cluster does not allow its runs."""
     reward_problems = allowance.reward_problems(config, cluster.name, cluster.reward_modules, "")
-    return reward_problems + path_problems(session, config, cluster, principal, "")
+    return [
+        *reward_problems,
+        *path_problems(session, config, cluster, principal, ""),
+        *allowance.secret_problems(config, ""),
+    ]
 
 
 def _stored(

@@ -211,14 +211,17 @@ class IngestResponse(AnswerModel):
 
 
 class WorkerAssignment(WireModel):
-    """What the control plane hands to a worker when it dispatches an attempt."""
+    """What the control plane hands to a worker when it dispatches an attempt. Errors show nothing of it: it holds a
+    token."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     run_id: UUID
     run_name: str
     attempt: PositiveInt
     api_url: str
     """Base URL of the control plane, as the cluster's machines see it."""
-    token: str
+    token: str = Field(repr=False)
     """Bearer token that may only report to this run."""
     storage_dir: str
     """Folder for this run's spool and checkpoints, on storage that outlives the process."""
