@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
 
-from backend.auth.guard import OWNED, guarded_path_parameters, guarding_scopes
+from backend.auth.guard import OWNED, PUBLIC, guarded_path_parameters, guarding_scopes
+from backend.auth.service import issue_worker_token
 from backend.openapi_examples import REQUESTS
 from backend.telemetry import follow
 
@@ -97,6 +99,20 @@ def test_a_token_of_scope_read_changes_nothing_whatever_its_users_role(app, clie
     for method, route, _ in owned_routes(app):
         if method != "GET" and guarding_scopes(route.dependant) != {"ingest"}:
             assert send(reader, method, route, mine).status_code == 403, (method, route.path)
+
+
+def test_a_workers_token_opens_nothing_but_the_reports_of_its_run(app, database, alice, launch_in, mine):
+    with database.transaction() as session:
+        token = issue_worker_token(session, UUID(mine["run_id"]))
+    worker = TestClient(app, headers={"Authorization": f"Bearer {token}"})
+    opened = {
+        (method, route.path)
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+        if (method, route.path) not in PUBLIC and send(worker, method, route, mine).status_code != 403
+    }
+    assert opened == {("POST", "/api/v1/ingest")}
 
 
 def test_every_owned_path_parameter_is_guarded(app):
