@@ -90,7 +90,7 @@ class WebhookPage(Page[WebhookRead]):
     """Webhooks, newest first."""
 
 
-class AttemptRead(Schema):
+class DeliveryAttemptRead(Schema):
     """One request, and the answer."""
 
     started_at: datetime
@@ -116,7 +116,7 @@ class DeliveryRead(Schema):
     next_attempt_at: datetime | None
     """Null once nothing more is tried."""
     num_attempts: int
-    last_attempt: AttemptRead | None
+    last_attempt: DeliveryAttemptRead | None
 
 
 class DeliveryDetail(DeliveryRead):
@@ -124,7 +124,7 @@ class DeliveryDetail(DeliveryRead):
 
     body: str
     """What is sent, byte for byte."""
-    attempts: list[AttemptRead]
+    attempts: list[DeliveryAttemptRead]
     """Oldest first."""
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.models import Webhook, WebhookAttempt, WebhookDelivery
 from backend.webhooks import repository
-from backend.webhooks.schemas import AttemptRead, DeliveryDetail, DeliveryRead, WebhookCreated, WebhookRead
+from backend.webhooks.schemas import DeliveryAttemptRead, DeliveryDetail, DeliveryRead, WebhookCreated, WebhookRead
 from backend.webhooks.signing import message_id
 
 
@@ -54,7 +54,7 @@ def deliveries(session: Session, rows: Sequence[WebhookDelivery]) -> list[Delive
 
 def delivery(session: Session, row: WebhookDelivery) -> DeliveryDetail:
     attempts = repository.list_attempts(session, [row.id])[row.id]
-    told = [AttemptRead.model_validate(attempt) for attempt in attempts]
+    told = [DeliveryAttemptRead.model_validate(attempt) for attempt in attempts]
     return DeliveryDetail(**_common(row, attempts), body=row.body, attempts=told)
 
 
@@ -68,5 +68,5 @@ def _common(row: WebhookDelivery, attempts: Sequence[WebhookAttempt]) -> dict[st
         "ended_at": row.ended_at,
         "next_attempt_at": row.due_at,
         "num_attempts": len(attempts),
-        "last_attempt": AttemptRead.model_validate(attempts[-1]) if attempts else None,
+        "last_attempt": DeliveryAttemptRead.model_validate(attempts[-1]) if attempts else None,
     }

@@ -1232,6 +1232,45 @@ export interface components {
       num_terms?: number;
     };
     /**
+     * AttemptRead
+     * @description One try at a run: one Ray job.
+     */
+    AttemptRead: {
+      /**
+       * Created At
+       * Format: date-time
+       */
+      created_at: string;
+      /** Ended At */
+      ended_at: string | null;
+      /** Error */
+      error: string | null;
+      /**
+       * Last Checkpoint Step
+       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
+       */
+      last_checkpoint_step: number | null;
+      /** Number */
+      number: number;
+      /**
+       * Outcome
+       * @description Null while it goes on.
+       */
+      outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
+      /**
+       * Resumed From Step
+       * @description Step of the checkpoint it went on from.
+       */
+      resumed_from_step: number | null;
+      /** Started At */
+      started_at: string | null;
+      /**
+       * Submission Id
+       * @description Id of its Ray job.
+       */
+      submission_id: string;
+    };
+    /**
      * AuditConfig
      * @description Tests of every step's tokens against the trainer's own probabilities, and the limits of the alarms.
      */
@@ -1847,6 +1886,34 @@ export interface components {
         | components["schemas"]["HubSource"];
     };
     /**
+     * DeliveryAttemptRead
+     * @description One request, and the answer.
+     */
+    DeliveryAttemptRead: {
+      /**
+       * Answer
+       * @description How the answer's body began.
+       */
+      answer: string;
+      /** Duration Ms */
+      duration_ms: number;
+      /**
+       * Error
+       * @description Why it does not count as delivered; null where it does.
+       */
+      error: string | null;
+      /**
+       * Started At
+       * Format: date-time
+       */
+      started_at: string;
+      /**
+       * Status
+       * @description Of the answer; null where none came.
+       */
+      status: number | null;
+    };
+    /**
      * DeliveryDetail
      * @description One event on its way to a webhook, with everything that was tried.
      */
@@ -1855,7 +1922,7 @@ export interface components {
        * Attempts
        * @description Oldest first.
        */
-      attempts: components["schemas"]["backend__webhooks__schemas__AttemptRead"][];
+      attempts: components["schemas"]["DeliveryAttemptRead"][];
       /**
        * Body
        * @description What is sent, byte for byte.
@@ -1873,7 +1940,7 @@ export interface components {
        * Format: uuid
        */
       id: string;
-      last_attempt: components["schemas"]["backend__webhooks__schemas__AttemptRead"] | null;
+      last_attempt: components["schemas"]["DeliveryAttemptRead"] | null;
       /**
        * Message Id
        * @description The header webhook-id of every attempt.
@@ -1924,7 +1991,7 @@ export interface components {
        * Format: uuid
        */
       id: string;
-      last_attempt: components["schemas"]["backend__webhooks__schemas__AttemptRead"] | null;
+      last_attempt: components["schemas"]["DeliveryAttemptRead"] | null;
       /**
        * Message Id
        * @description The header webhook-id of every attempt.
@@ -3899,7 +3966,7 @@ export interface components {
      */
     RunRead: {
       /** Attempts */
-      attempts: components["schemas"]["backend__runs__schemas__AttemptRead"][];
+      attempts: components["schemas"]["AttemptRead"][];
       /** Cloned From Id */
       cloned_from_id: string | null;
       /**
@@ -5485,73 +5552,6 @@ export interface components {
        * @enum {string}
        */
       kind: "zero";
-    };
-    /**
-     * AttemptRead
-     * @description One try at a run: one Ray job.
-     */
-    backend__runs__schemas__AttemptRead: {
-      /**
-       * Created At
-       * Format: date-time
-       */
-      created_at: string;
-      /** Ended At */
-      ended_at: string | null;
-      /** Error */
-      error: string | null;
-      /**
-       * Last Checkpoint Step
-       * @description Of its own checkpoints; null when it has brought none beyond those of earlier attempts.
-       */
-      last_checkpoint_step: number | null;
-      /** Number */
-      number: number;
-      /**
-       * Outcome
-       * @description Null while it goes on.
-       */
-      outcome: ("succeeded" | "failed" | "stopped" | "crashed") | null;
-      /**
-       * Resumed From Step
-       * @description Step of the checkpoint it went on from.
-       */
-      resumed_from_step: number | null;
-      /** Started At */
-      started_at: string | null;
-      /**
-       * Submission Id
-       * @description Id of its Ray job.
-       */
-      submission_id: string;
-    };
-    /**
-     * AttemptRead
-     * @description One request, and the answer.
-     */
-    backend__webhooks__schemas__AttemptRead: {
-      /**
-       * Answer
-       * @description How the answer's body began.
-       */
-      answer: string;
-      /** Duration Ms */
-      duration_ms: number;
-      /**
-       * Error
-       * @description Why it does not count as delivered; null where it does.
-       */
-      error: string | null;
-      /**
-       * Started At
-       * Format: date-time
-       */
-      started_at: string;
-      /**
-       * Status
-       * @description Of the answer; null where none came.
-       */
-      status: number | null;
     };
   };
   responses: {

@@ -4,7 +4,7 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 from fastapi.routing import APIRoute
@@ -193,7 +193,7 @@ def test_an_actor_is_a_user_with_their_tokens_or_one_of_them(client, alice, bear
 
 
 @pytest.mark.parametrize("parameter", ["actor", "action", "target", "project"])
-@pytest.mark.parametrize("value", ["' OR 1=1 --", "%", "_", "\\", str(uuid4())])
+@pytest.mark.parametrize("value", ["' OR 1=1 --", "%", "_", "\\", str(UUID(int=1))])
 def test_filters_are_values_and_nothing_else(client, parameter, value):
     answer = client.get(AUDIT, params={parameter: value})
     assert (answer.status_code, answer.json()["items"]) == (200, [])
