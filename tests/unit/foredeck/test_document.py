@@ -19,7 +19,7 @@ Types = set[str]
 # Where the client's name differs from the document's.
 NAMES: dict[str, str] = {
     "Run": "RunRead",
-    "Attempt": "backend__runs__schemas__AttemptRead",
+    "Attempt": "AttemptRead",
     "Alarm": "AlarmRead",
     "Alarms": "AlarmsRead",
     "Series": "SeriesRead",
