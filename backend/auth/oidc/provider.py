@@ -145,6 +145,6 @@ def _json(client: httpx.Client, method: str, address: str, **given: Any) -> dict
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
         raise ProviderError(f"{address} does not answer as it should: {error or type(error).__name__}") from error
     if not isinstance(body, dict) or not answer.is_success:
-        reason = body.get("error") if isinstance(body, dict) else "no object"
+        reason = repr(body.get("error"))[:200] if isinstance(body, dict) else "no object"
         raise ProviderError(f"{address} answers {answer.status_code}: {reason}")
     return body

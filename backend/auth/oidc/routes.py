@@ -85,7 +85,7 @@ def finish_oidc_login(
         if attempt is None:
             raise service.RefusedError("state", "no login of this browser has this state")
         if code is None or error is not None or iss not in (None, provider.issuer):
-            raise ProviderError(f"it answers {str(error)[:200]}")
+            raise ProviderError(f"it answers {error!r:.200}")
         claims = provider.claims(code, attempt)
         with database.transaction() as session:
             user = service.find_user(session, settings, claims, stranger)

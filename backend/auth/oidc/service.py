@@ -39,7 +39,7 @@ def find_user(session: Session, settings: Settings, claims: dict[str, Any], call
     user = users.get_by_subject(session, issuer, subject)
     if user is None:
         if not _is_let_in(settings, claims):
-            raise RefusedError("domain", f"subject {subject[:200]} has no verified address of a domain that is let in")
+            raise RefusedError("domain", f"subject {subject!r:.200} has no verified address of a domain that is let in")
         user = _create(session, settings, claims, caller)
     if not user.is_active:
         raise RefusedError("inactive", f"user {user.name} is not active")

@@ -60,7 +60,8 @@ function Account() {
   const session = useQuery(sessionQuery);
   const queryClient = useQueryClient();
   const logOut = useMutation({
-    mutationFn: () => unwrap(api.DELETE("/api/v1/session")),
+    mutationFn: (everywhere: boolean) =>
+      unwrap(api.DELETE("/api/v1/session", { params: { query: { everywhere } } })),
     onSuccess: () => {
       setCsrfToken(null);
       queryClient.clear();
@@ -78,9 +79,17 @@ function Account() {
         <button type="button" className="button" onClick={() => link.mutate()} disabled={link.isPending}>
           Make a login link
         </button>
-        <button type="button" className="button" onClick={() => logOut.mutate()} disabled={logOut.isPending}>
-          Log out
-        </button>
+        {[false, true].map((everywhere) => (
+          <button
+            key={String(everywhere)}
+            type="button"
+            className="button"
+            onClick={() => logOut.mutate(everywhere)}
+            disabled={logOut.isPending}
+          >
+            {everywhere ? "Log out of all browsers" : "Log out"}
+          </button>
+        ))}
       </div>
       {link.data && (
         <div className="note tone-running">

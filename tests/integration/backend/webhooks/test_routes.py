@@ -147,6 +147,16 @@ def test_a_disabled_webhook_is_told_nothing_until_it_is_enabled(client, create, 
     assert client.post(f"{path}/ping").status_code == 202
 
 
+def test_of_two_edits_of_what_was_loaded_the_second_is_refused(client, create):
+    path = f"{PATH}/{create()['id']}"
+    tag = client.get(path).headers["etag"]
+    client.post(f"{path}/ping")
+    edits = [client.patch(path, json={"name": name}, headers={"If-Match": tag}) for name in ("a", "b")]
+    assert [edit.status_code for edit in edits] == [200, 412]
+    assert client.get(path).json()["name"] == "a"
+    assert client.get(path, headers={"If-None-Match": client.get(path).headers["etag"]}).status_code == 304
+
+
 def test_a_webhook_goes_with_its_deliveries(client, create, deliveries, entries):
     path = f"{PATH}/{create()['id']}"
     client.post(f"{path}/ping")

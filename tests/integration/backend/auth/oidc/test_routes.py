@@ -204,9 +204,10 @@ def test_a_provider_that_is_down_is_no_error_of_the_service(browser):
 
 
 def test_what_the_provider_refuses_is_refused(browser):
-    state = parse_qs(urlsplit(browser.begin()).query)["state"][0]
     path = "/api/v1/login/oidc/callback"
-    assert browser.finish(f"{path}?error=access_denied&state={state}") == "provider"
+    for error in ("access_denied", "%00%FF", "x" * 4000):
+        state = parse_qs(urlsplit(browser.begin()).query)["state"][0]
+        assert browser.finish(f"{path}?error={error}&state={state}") == "provider"
 
 
 def test_an_answer_of_another_provider_is_refused(browser):
