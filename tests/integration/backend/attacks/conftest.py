@@ -22,6 +22,12 @@ BODY_TIMEOUT_S = 2
 PATIENCE_S = 20
 """Whatever takes longer counts as hanging."""
 SECRET = "outside-of-the-dashboard"
+RATE_LIMITS = [
+    "FOREDECK_RATE_LIMIT",
+    "FOREDECK_INGEST_RATE_LIMIT",
+    "FOREDECK_STRANGER_RATE_LIMIT",
+    "FOREDECK_LOGIN_RATE_LIMIT",
+]
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,8 @@ def service(module_database_url, valkey_server, redis_databases, frontend_dir, t
     own = {
         "FOREDECK_FRONTEND_DIR": str(frontend_dir),
         "FOREDECK_BODY_TIMEOUT_S": str(BODY_TIMEOUT_S),
+        # Attacks come at full speed here: that they are slowed down is tested in ../rate_limit.
+        **dict.fromkeys(RATE_LIMITS, "1000000"),
     }
     redis_url = valkey_server.url_of(next(redis_databases))
     surroundings = application.environment(dict(os.environ) | own, home, ports, module_database_url, redis_url)
