@@ -59,7 +59,7 @@ def print_error(error: CommandError, is_json: bool = False) -> None:
     if not problems:
         errors.print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return
-    errors.print(Text.assemble(("Error: ", "bold red"), f"{len(problems)} things to mend"))
+    errors.print(Text.assemble(("Error: ", "bold red"), f"{len(problems)} thing{'s' * (len(problems) != 1)} to mend"))
     for each in problems:
         errors.print(_problem_line(each), soft_wrap=True)
 
@@ -147,6 +147,7 @@ def run_table(run: Run, alarms: Sequence[Alarm] | None = None) -> Table:
         ("Status", Text.assemble(status_text(run.status), f"  {run.status_reason}")),
         ("Cluster", Text(run.cluster)),
         *_alarms(run, alarms),
+        *_gates(run),
         ("Step", step_text(run) + (f", now {run.stage}" if run.stage and not run.is_ended else "")),
         ("Took", duration(run_duration_s(run))),
         *measurements(run),
@@ -165,6 +166,13 @@ def _alarms(run: Run, alarms: Sequence[Alarm] | None) -> list[tuple[str, str | T
         words = f"{run.num_active_alarms} active: `foredeck show {run.id}` says what to do"
         return [("Alarms", Text(words, style="red"))] if run.num_active_alarms else []
     return [("Alarm", alarm_text(alarm)) for alarm in alarms]
+
+
+def _gates(run: Run) -> list[tuple[str, Text]]:
+    if run.gates_verdict is None:
+        return []
+    style = {"passed": "green", "failed": "red"}.get(run.gates_verdict, "")
+    return [("Gates", Text.assemble((run.gates_verdict, style), f": `foredeck gate {str(run.id)[:8]}` says why"))]
 
 
 def alarm_text(alarm: Alarm) -> Text:

@@ -37,6 +37,13 @@ def test_a_run_shows_its_figures_and_attempts(run_body: dict[str, Any]) -> None:
         assert part in text
 
 
+def test_a_run_says_what_came_of_its_gates(run_body: dict[str, Any]) -> None:
+    assert "Gates" not in _text(output.run_table(Run.model_validate(run_body | {"gates_verdict": None})))
+    assert "failed: `foredeck gate" in _text(
+        output.run_table(Run.model_validate(run_body | {"gates_verdict": "failed"}))
+    )
+
+
 def test_a_list_shows_short_ids_and_markup_in_names_as_it_is(run_body: dict[str, Any]) -> None:
     text = _text(output.runs_table([RunSummary.model_validate(run_body | {"name": "[red]x[/red]"})]))
     assert "11111111" in text
