@@ -11,7 +11,9 @@ from pathlib import Path
 from starlette.routing import compile_path
 
 HERE = Path(__file__).parent
-NOT_WITH_A_USERS_TOKEN = {
+NOT_REACHED = {
+    "health": "is not in the log",
+    "ready": "is not in the log",
     "session_create": "needs the code of a login link",
     "session_get": "is about a browser's session",
     "telemetry_ingest": "is the worker's",
@@ -23,6 +25,11 @@ NOT_WITH_A_USERS_TOKEN = {
 
 
 def test_schemathesis_finds_no_fault(service, tmp_path):
+    with service.client() as client:
+        for name in ("tested", "changed", "deleted"):
+            client.post("/projects", json={"name": name}).raise_for_status()
+            client.post("/users", json={"name": name}).raise_for_status()
+        client.put("/projects/tested/members/tested", json={"role": "viewer"}).raise_for_status()
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml")]
     command += ["run", f"{service.url}/api/v1/openapi.json"]
     own = {"FOREDECK_TOKEN": service.token, "SCHEMATHESIS_HOOKS": str(HERE / "schemathesis_checks.py")}
@@ -34,7 +41,7 @@ def test_schemathesis_finds_no_fault(service, tmp_path):
     with service.client() as client:
         document = client.get("/openapi.json").json()
     missed = operations_without_success(document, service.log.read_text())
-    assert missed == NOT_WITH_A_USERS_TOKEN.keys()
+    assert " ".join(sorted(missed)) == " ".join(sorted(NOT_REACHED))
 
 
 def operations_without_success(document, log):
