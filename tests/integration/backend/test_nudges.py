@@ -34,7 +34,7 @@ def test_an_outage_is_logged_once(caplog):
 
 
 def test_launching_does_not_wait_for_a_redis_that_is_down(app, launch, database, caplog):
-    database.redis_url = "redis://127.0.0.1:1/9"  # nobody else's: a process logs an outage of a broker once
+    database._info["redis_url"] = "redis://127.0.0.1:1/9"  # nobody else's: a process logs an outage of a broker once
     launch()  # the client's libraries are loaded once
     begin = time.monotonic()
     for _ in range(5):

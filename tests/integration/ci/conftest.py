@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import psycopg
@@ -143,16 +143,16 @@ def _measured(config: dict[str, Any], step: int) -> dict[str, float]:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def database_url(postgres_server: PostgresServer, template_database: str) -> str:
+    name = f"ci_{uuid4().hex}"
     with psycopg.connect(postgres_server.conninfo(), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE ci TEMPLATE {} STRATEGY FILE_COPY").format(sql.Identifier(template_database))
-        )
-    return postgres_server.url_of("ci")
+        copied = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+        connection.execute(copied.format(sql.Identifier(name), sql.Identifier(template_database)))
+    return postgres_server.url_of(name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(
     database_url: str,
     valkey_server: ValkeyServer,

@@ -86,7 +86,8 @@ def _process(run_id: str, attempt: int, command: str) -> psutil.Process:
     """One of an attempt's processes, by how its command line begins or what it runs."""
     for process in psutil.process_iter():
         try:
-            assignment = json.loads(process.environ().get("FOREDECK_ASSIGNMENT", "{}"))
+            text = process.environ().get("FOREDECK_ASSIGNMENT", "")
+            assignment = json.loads(text) if run_id in text else {}
             is_of_it = (assignment.get("run_id"), assignment.get("attempt")) == (run_id, attempt)
             if is_of_it and command in " ".join(process.cmdline()):
                 return process
