@@ -49,14 +49,19 @@ USERS_OF_THE_INSTALLATION = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is quick and precise first."""
-    items.sort(key=lambda item: ORDER.index(item.path.relative_to(REPOSITORY / "tests").parts[0]))
+    """What is quick and precise first. Of the rest what shares the installation, which one of several processes gets
+    whole: taken last, it would keep one busy for minutes while the others have nothing left to do."""
+    items.sort(key=lambda item: (_stage(item), not _uses_the_installation(item.nodeid)))
     for item in items:
         if "installation" in getattr(item, "fixturenames", ()) and not _uses_the_installation(item.nodeid):
             raise pytest.UsageError(
                 f"{item.nodeid} uses the installation: name its folder in {__file__}, or each of "
                 "several processes starts one of its own."
             )
+
+
+def _stage(item: pytest.Item) -> int:
+    return ORDER.index(item.path.relative_to(REPOSITORY / "tests").parts[0])
 
 
 class ByFile(LoadScopeScheduling):
