@@ -20,8 +20,9 @@ def _chromium() -> str | None:
     return module.executable()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with its file: Playwright keeps an event loop in its thread, where other tests begin one of their own."""
     executable = _chromium()
     assert executable, "no Chromium: run tools/ensure_chromium .venv/bin/python"
     assert (REPOSITORY / "frontend" / "dist" / "index.html").exists(), "the dashboard is not built: run make frontend"
@@ -34,7 +35,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def logged_in(browser: Browser, warm_installation) -> Iterator[BrowserContext]:
     context = browser.new_context(base_url=warm_installation.url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(TIMEOUT_MS)
