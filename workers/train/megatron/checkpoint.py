@@ -1,11 +1,13 @@
 """Checkpoints to resume from, of which every rank writes its share. Every rank must see the folder."""
 
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from megatron.core import dist_checkpointing
+from megatron.core.dist_checkpointing.strategies import filesystem_async
 from megatron.core.dist_checkpointing.utils import add_prefix_for_sharding
 from torch import nn
 
@@ -21,6 +23,7 @@ def save_ranks(folder: Path, optimizer: PolicyOptimizer, reference: nn.Module | 
         folder.mkdir(parents=True)
     dist.barrier(group=layout.hosts)
     _prime(optimizer)
+    _collect_in_this_process()
     dist_checkpointing.save(_sharded(optimizer, reference, is_loading=False), str(folder))
 
 
@@ -49,6 +52,15 @@ def _sharded(optimizer: PolicyOptimizer, reference: nn.Module | None, *, is_load
         state["reference"] = reference.sharded_state_dict(metadata=metadata)
         add_prefix_for_sharding(state["reference"], "reference.")
     return state
+
+
+def _collect_in_this_process() -> None:
+    """Megatron-core collects what its writers wrote in a process made for it, which outlives a rank that is killed.
+
+    That is for saves which nobody waits for. Here the one that puts into the queue is the one that takes out of it, and
+    a new queue holds nothing of a save that failed.
+    """
+    filesystem_async._results_queue = SimpleQueue()
 
 
 def _prime(optimizer: PolicyOptimizer) -> None:

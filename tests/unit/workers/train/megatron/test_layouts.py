@@ -5,12 +5,14 @@ losses and gradient norms by 1e-6 of their size, weights by 1.1e-5 after steps o
 by their own size). Muon orthogonalises the draft's updates in bfloat16, so that drafts differ by 1e-3 after a step.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -54,7 +56,21 @@ def root(tmp_path_factory):
         said = f"killed after {LIMIT_S} s"
     logs = "\n".join(f"--- {log.name}\n{log.read_text()[-3000:]}" for log in sorted(folder.glob("rank-*.log")))
     assert process.wait() == 0, f"{said}\n{logs}"
+    (folder / "outlived.json").write_text(json.dumps(_end_what_outlived(process.pid)))
     return folder
+
+
+def _end_what_outlived(session: int) -> list[str]:
+    """Commands of a session's processes that were still there; no longer."""
+    outlived = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session:
+                outlived.append(" ".join(process.cmdline()))
+                process.kill()
+        except (psutil.Error, OSError):
+            continue  # gone already
+    return outlived
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +276,10 @@ def test_log_probabilities_of_cut_vocabularies_are_those_of_whole_ones(result):
     log_p = log_p.detach()[rows, columns - 1]
     torch.testing.assert_close(seen["distributions"], log_p, atol=1e-5, rtol=1e-5)
     assert seen["entropy"] == pytest.approx(-(log_p.exp() * log_p).sum().item(), rel=1e-5)
+
+
+def test_no_process_outlives_the_ranks(root):
+    assert json.loads((root / "outlived.json").read_text()) == []
 
 
 def test_a_rank_that_waits_in_vain_says_so(result):
