@@ -66,6 +66,8 @@ class ApiToken(Base):
     user_id: Mapped[UUID | None] = mapped_column(ForeignKey("user_account.id", ondelete="CASCADE"))
     run_id: Mapped[UUID | None] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
     """Set on a worker's token, which may only report to this run."""
+    attempt: Mapped[int | None]
+    """The last attempt that a worker's token is good for; null on those of a version before, which are for all."""
     project_id: Mapped[UUID | None] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
     """The one project that it is good for; null for all of its user's."""
     created_at: Mapped[datetime] = now_column()
