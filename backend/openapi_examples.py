@@ -312,7 +312,7 @@ RESPONSES: dict[str, Any] = {
     "members_set": _MEMBER,
     "projects_create": _PROJECT,
     "projects_get": _PROJECT,
-    "projects_list": [_PROJECT],
+    "projects_list": {"items": [_PROJECT], "next_cursor": None},
     "projects_update": {**_PROJECT, "name": "alignment"},
     "ready": {"status": "ready", "checks": {"postgres": "ok", "schema": "ok", "redis": "ok"}},
     "run_config_examples": [
@@ -348,10 +348,10 @@ RESPONSES: dict[str, Any] = {
     },
     "telemetry_list_series": [_SERIES],
     "tokens_create": {**_TOKEN_READ, "token": "fdk_0c1d2e3f_..."},
-    "tokens_list": [_TOKEN_READ],
+    "tokens_list": {"items": [_TOKEN_READ], "next_cursor": None},
     "users_create": _USER,
     "users_get": _USER,
-    "users_list": [_USER],
+    "users_list": {"items": [_USER], "next_cursor": None},
     "users_login_link": _LOGIN_LINK,
     "users_update": {**_USER, "is_active": False},
     "webhooks_create": {**_WEBHOOK_READ, "secret": "whsec_..."},
@@ -363,6 +363,7 @@ RESPONSES: dict[str, Any] = {
     "webhooks_redeliver": _WAITING,
     "webhooks_rotate_secret": {**_WEBHOOK_READ, "previous_secret_expires_at": _TIME, "secret": "whsec_..."},
     "webhooks_update": {**_WEBHOOK_READ, "events": ["run.failed"]},
+    "worker_tokens_create": {"token": "fdk_0c1d2e3f_..."},
 }
 """By operation id: what it answers when all is well."""
 

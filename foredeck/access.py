@@ -5,7 +5,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from foredeck.models import AuditEntry, AuditPage, CreatedToken, LoginLink, Member, Project, Token, User
+from foredeck.models import (
+    AuditEntry,
+    AuditPage,
+    CreatedToken,
+    LoginLink,
+    Member,
+    Project,
+    ProjectPage,
+    Token,
+    TokenPage,
+    User,
+    UserPage,
+)
 from foredeck.paging import every
 from foredeck.transport import Transport
 
@@ -31,13 +43,13 @@ class Access:
 
     def tokens(self) -> Sequence[Token]:
         """Yours; everybody's, if you administer the service."""
-        return [Token.model_validate(item) for item in self._transport.ask("GET", "/tokens").json()]
+        return list(every(self._transport, TokenPage, "/tokens"))
 
     def revoke_token(self, token_id: UUID) -> None:
         self._transport.ask("DELETE", f"/tokens/{token_id}")
 
     def users(self) -> Sequence[User]:
-        return [User.model_validate(item) for item in self._transport.ask("GET", "/users").json()]
+        return list(every(self._transport, UserPage, "/users"))
 
     def create_user(self, name: str, email: str | None = None, is_admin: bool = False) -> User:
         return self._transport.read(User, "POST", "/users", json={"name": name, "email": email, "is_admin": is_admin})
@@ -52,7 +64,7 @@ class Access:
 
     def projects(self) -> Sequence[Project]:
         """Those in which you have a role."""
-        return [Project.model_validate(item) for item in self._transport.ask("GET", "/projects").json()]
+        return list(every(self._transport, ProjectPage, "/projects"))
 
     def create_project(self, name: str) -> Project:
         return self._transport.read(Project, "POST", "/projects", json={"name": name})

@@ -7,8 +7,11 @@ from foredeck.models.access import (
     LoginLink,
     Member,
     Project,
+    ProjectPage,
     Token,
+    TokenPage,
     User,
+    UserPage,
 )
 from foredeck.models.base import Answer, Page, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
@@ -43,6 +46,7 @@ __all__ = [
     "Member",
     "Page",
     "Project",
+    "ProjectPage",
     "Reachability",
     "Resource",
     "Run",
@@ -57,7 +61,9 @@ __all__ = [
     "SweepPage",
     "SweepSummary",
     "Token",
+    "TokenPage",
     "User",
+    "UserPage",
     "Versioned",
     "Webhook",
     "WebhookPage",

@@ -48,6 +48,14 @@ class User(Answer):
     oidc_subject: str | None = None
 
 
+class TokenPage(Page[Token]):
+    pass
+
+
+class UserPage(Page[User]):
+    pass
+
+
 class Project(Answer):
     """What runs belong to, with your role in it."""
 
@@ -55,6 +63,10 @@ class Project(Answer):
     role: str
     num_runs: int
     num_members: int
+
+
+class ProjectPage(Page[Project]):
+    pass
 
 
 class Member(Answer):

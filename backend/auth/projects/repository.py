@@ -7,6 +7,7 @@ from sqlalchemy import Row, Select, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
+from backend.cursor import Key
 from backend.models import Project, ProjectMember, Run, User
 
 
@@ -19,14 +20,23 @@ def insert(session: Session, name: str) -> Project | None:
 def _counted() -> Select[Project, int, int]:
     num_runs = select(func.count()).where(Run.project_id == Project.id).scalar_subquery()
     num_members = select(func.count()).where(ProjectMember.project_id == Project.id).scalar_subquery()
-    return select(Project, num_runs, num_members).order_by(Project.name)
+    return select(Project, num_runs, num_members)
 
 
-def list_counted(session: Session, project_ids: Collection[UUID] | None) -> Sequence[Row[Project, int, int]]:
-    """Those of the given ids, or all: (project, number of runs, number of members)."""
-    statement = _counted()
+def get_counted(session: Session, project_id: UUID) -> Row[Project, int, int]:
+    """(project, number of runs, number of members)."""
+    return session.execute(_counted().where(Project.id == project_id)).one()
+
+
+def list_page(
+    session: Session, limit: int, after: Key | None, project_ids: Collection[UUID] | None
+) -> Sequence[Row[Project, int, int]]:
+    """The same of those of the given ids, or of all, by name."""
+    statement = _counted().order_by(Project.name).limit(limit)
     if project_ids is not None:
         statement = statement.where(Project.id.in_(project_ids))
+    if after:
+        statement = statement.where(Project.name > after[0])
     return session.execute(statement).all()
 
 

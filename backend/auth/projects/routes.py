@@ -6,16 +6,17 @@ from fastapi import APIRouter, Request, Response
 
 from backend.auth.guard import Admin, ProjectAdmin, ProjectReader, Reader
 from backend.auth.projects import service
-from backend.auth.projects.schemas import MemberRead, MemberWrite, ProjectRead, ProjectWrite
+from backend.auth.projects.schemas import MemberRead, MemberWrite, ProjectPage, ProjectRead, ProjectWrite
+from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep
 from backend.idempotency.route import Idempotent, IdempotentRoute
 
 router = APIRouter(prefix="/projects", tags=["projects"], route_class=IdempotentRoute)
 
 
-@router.get("", operation_id="projects_list", summary="List the projects in which you have a role")
-def list_projects(reader: Reader, session: SessionDep) -> list[ProjectRead]:
-    return service.list_visible(session, reader)
+@router.get("", operation_id="projects_list", summary="List the projects in which you have a role, by name")
+def list_projects(reader: Reader, session: SessionDep, limit: Limit = 50, cursor: Cursor = None) -> ProjectPage:
+    return service.list_visible(session, reader, limit, cursor)
 
 
 @router.post("", operation_id="projects_create", status_code=HTTPStatus.CREATED, summary="Make a project")

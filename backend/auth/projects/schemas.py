@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from backend.auth.identity import Role
 from backend.auth.schemas import Request, Schema
+from backend.cursor import Page
 
 ProjectName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 
@@ -27,6 +28,10 @@ class ProjectRead(Schema):
     num_members: int
     """People with a role in it, without those who administer everything."""
     created_at: datetime
+
+
+class ProjectPage(Page[ProjectRead]):
+    """Projects, by name."""
 
 
 class MemberWrite(Request):

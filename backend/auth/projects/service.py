@@ -9,21 +9,23 @@ from backend.auth import audit
 from backend.auth.access import DEFAULT_PROJECT
 from backend.auth.identity import Principal
 from backend.auth.projects import repository
-from backend.auth.projects.schemas import MemberRead, MemberWrite, ProjectRead, ProjectWrite
+from backend.auth.projects.schemas import MemberRead, MemberWrite, ProjectPage, ProjectRead, ProjectWrite
 from backend.auth.repository import get_project
 from backend.auth.users import repository as users
+from backend.cursor import cut, decode
 from backend.errors import ApiError, ProblemError, conflict, not_found
 from backend.models import Project, User
 
 
-def list_visible(session: Session, principal: Principal) -> list[ProjectRead]:
-    rows = repository.list_counted(session, principal.projects("read"))
-    return [_read(principal, project, num_runs, num_members) for project, num_runs, num_members in rows]
+def list_visible(session: Session, principal: Principal, limit: int, cursor: str | None) -> ProjectPage:
+    after = decode(cursor, str) if cursor else None
+    rows = repository.list_page(session, limit + 1, after, principal.projects("read"))
+    page, next_cursor = cut(rows, limit, lambda row: (row[0].name,))
+    return ProjectPage(items=[_read(principal, *row) for row in page], next_cursor=next_cursor)
 
 
 def read(session: Session, name: str, principal: Principal) -> ProjectRead:
-    rows = repository.list_counted(session, {_get(session, name).id})
-    return _read(principal, *rows[0])
+    return _read(principal, *repository.get_counted(session, _get(session, name).id))
 
 
 def _read(principal: Principal, project: Project, num_runs: int, num_members: int) -> ProjectRead:

@@ -7,7 +7,8 @@ from fastapi import APIRouter
 
 from backend.auth.guard import Reader, Writer
 from backend.auth.tokens import service
-from backend.auth.tokens.schemas import TokenCreate, TokenCreated, TokenRead
+from backend.auth.tokens.schemas import TokenCreate, TokenCreated, TokenPage
+from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep
 from backend.idempotency.route import IdempotentRoute, IdempotentSecret
 
@@ -15,8 +16,8 @@ router = APIRouter(prefix="/tokens", tags=["tokens"], route_class=IdempotentRout
 
 
 @router.get("", operation_id="tokens_list", summary="List your API tokens; all, if you administer everything")
-def list_tokens(reader: Reader, session: SessionDep) -> list[TokenRead]:
-    return service.list_visible(session, reader)
+def list_tokens(reader: Reader, session: SessionDep, limit: Limit = 50, cursor: Cursor = None) -> TokenPage:
+    return service.list_visible(session, reader, limit, cursor)
 
 
 @router.post("", operation_id="tokens_create", status_code=HTTPStatus.CREATED, summary="Make an API token of your own")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from backend.auth.projects.schemas import ProjectName
 from backend.auth.schemas import Moment, Name, Request, Schema
+from backend.cursor import Page
 
 
 class TokenCreate(Request):
@@ -35,6 +36,10 @@ class TokenRead(Schema):
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
+
+
+class TokenPage(Page[TokenRead]):
+    """Tokens, newest first."""
 
 
 class TokenCreated(TokenRead):

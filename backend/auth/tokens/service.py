@@ -12,16 +12,19 @@ from backend.auth.identity import ROLE_SCOPES, USER_SCOPES, Principal, Scope, ef
 from backend.auth.repository import get_user
 from backend.auth.service import issue
 from backend.auth.tokens import repository
-from backend.auth.tokens.schemas import TokenCreate, TokenCreated, TokenRead
+from backend.auth.tokens.schemas import TokenCreate, TokenCreated, TokenPage, TokenRead
+from backend.cursor import cut, decode
 from backend.errors import ApiError, ProblemError, invalid, not_found
 from backend.models import ApiToken, Project
 
 
-def list_visible(session: Session, principal: Principal) -> list[TokenRead]:
+def list_visible(session: Session, principal: Principal, limit: int, cursor: str | None) -> TokenPage:
     """The caller's own; everybody's for one who administers everything."""
     user_id = None if principal.allows("admin") else principal.user_id
-    rows = repository.list_live(session, user_id, principal.project_id)
-    return [TokenRead.model_validate(_shown(*row)) for row in rows]
+    after = decode(cursor, datetime, UUID) if cursor else None
+    rows = repository.list_page(session, limit + 1, after, user_id, principal.project_id)
+    page, next_cursor = cut(rows, limit, lambda row: (row[0].created_at, row[0].id))
+    return TokenPage(items=[TokenRead.model_validate(_shown(*row)) for row in page], next_cursor=next_cursor)
 
 
 def _shown(token: ApiToken, user: str | None, project: str | None) -> dict[str, object]:

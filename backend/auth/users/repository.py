@@ -7,6 +7,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
+from backend.cursor import Key
 from backend.models import LoginLink, User
 
 
@@ -18,8 +19,9 @@ def get_by_subject(session: Session, issuer: str, subject: str) -> User | None:
     return session.scalar(select(User).where(User.oidc_issuer == issuer, User.oidc_subject == subject))
 
 
-def list_all(session: Session) -> Sequence[User]:
-    return session.scalars(select(User).order_by(User.name)).all()
+def list_page(session: Session, limit: int, after: Key | None) -> Sequence[User]:
+    statement = select(User).order_by(User.name).limit(limit)
+    return session.scalars(statement.where(User.name > after[0]) if after else statement).all()
 
 
 def insert(session: Session, **values: object) -> User | None:

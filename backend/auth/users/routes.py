@@ -8,7 +8,8 @@ from backend import etag
 from backend.auth.guard import Admin
 from backend.auth.schemas import LoginLinkRead, UserRead
 from backend.auth.users import service
-from backend.auth.users.schemas import UserCreate, UserUpdate
+from backend.auth.users.schemas import UserCreate, UserPage, UserUpdate
+from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep, SettingsDep
 from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute
@@ -16,9 +17,9 @@ from backend.idempotency.route import Idempotent, IdempotentRoute
 router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
 
 
-@router.get("", operation_id="users_list", summary="List users")
-def list_users(_: Admin, session: SessionDep) -> list[UserRead]:
-    return service.list_all(session)
+@router.get("", operation_id="users_list", summary="List users, by name")
+def list_users(_: Admin, session: SessionDep, limit: Limit = 50, cursor: Cursor = None) -> UserPage:
+    return service.list_page(session, limit, cursor)
 
 
 @router.post("", operation_id="users_create", status_code=HTTPStatus.CREATED, summary="Add a user")

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from backend.auth.schemas import Request
+from backend.auth.schemas import Request, UserRead
+from backend.cursor import Page
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,119}$")]
 """It stands in addresses and in the audit log."""
@@ -22,6 +23,10 @@ class UserCreate(Request):
     """May do everything, in every project and with clusters and users."""
     oidc_subject: Subject | None = None
     """Who it is at the identity provider: `sub` of its ID tokens. Without one they log in by links."""
+
+
+class UserPage(Page[UserRead]):
+    """Users, by name."""
 
 
 class UserUpdate(Request):

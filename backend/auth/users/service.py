@@ -11,14 +11,17 @@ from backend.auth.repository import delete_browser_sessions
 from backend.auth.schemas import LoginLinkRead, UserRead
 from backend.auth.service import login_link_of
 from backend.auth.users import repository
-from backend.auth.users.schemas import UserCreate, UserUpdate
+from backend.auth.users.schemas import UserCreate, UserPage, UserUpdate
+from backend.cursor import cut, decode
 from backend.errors import ApiError, ProblemError, conflict, invalid, not_found
 from backend.models import User
 from backend.settings import Settings
 
 
-def list_all(session: Session) -> list[UserRead]:
-    return [UserRead.model_validate(user) for user in repository.list_all(session)]
+def list_page(session: Session, limit: int, cursor: str | None) -> UserPage:
+    after = decode(cursor, str) if cursor else None
+    page, next_cursor = cut(repository.list_page(session, limit + 1, after), limit, lambda user: (user.name,))
+    return UserPage(items=[UserRead.model_validate(user) for user in page], next_cursor=next_cursor)
 
 
 def read(session: Session, name: str) -> UserRead:

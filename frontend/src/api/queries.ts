@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { Figure } from "../charts/binding.ts";
 import type { JsonSchema } from "../forms/schema.ts";
 import { api, type RunStatus, type Schemas, setCsrfToken, unwrap } from "./client.ts";
+import { every } from "./every.ts";
 
 const FOREVER = { staleTime: Number.POSITIVE_INFINITY };
 
@@ -132,7 +133,7 @@ export const clustersQuery = queryOptions({
 
 export const webhooksQuery = queryOptions({
   queryKey: ["webhooks"],
-  queryFn: () => unwrap(api.GET("/api/v1/webhooks", { params: { query: { limit: 200 } } })),
+  queryFn: () => every((query) => unwrap(api.GET("/api/v1/webhooks", { params: { query } }))),
 });
 
 export function deliveriesQuery(webhookId: string) {
@@ -152,7 +153,7 @@ export function deliveriesQuery(webhookId: string) {
 /** Those in which the reader has a role. */
 export const projectsQuery = queryOptions({
   queryKey: ["projects"],
-  queryFn: () => unwrap(api.GET("/api/v1/projects")),
+  queryFn: () => every((query) => unwrap(api.GET("/api/v1/projects", { params: { query } }))),
 });
 
 export function membersQuery(project: string) {
@@ -164,7 +165,7 @@ export function membersQuery(project: string) {
 
 export const usersQuery = queryOptions({
   queryKey: ["users"],
-  queryFn: () => unwrap(api.GET("/api/v1/users")),
+  queryFn: () => every((query) => unwrap(api.GET("/api/v1/users", { params: { query } }))),
 });
 
 export interface AuditFilter {
@@ -194,7 +195,7 @@ export const loginMethodsQuery = queryOptions({
 
 export const tokensQuery = queryOptions({
   queryKey: ["tokens"],
-  queryFn: () => unwrap(api.GET("/api/v1/tokens")),
+  queryFn: () => every((query) => unwrap(api.GET("/api/v1/tokens", { params: { query } }))),
 });
 
 /** Fills in all defaults; throws an ApiProblem that names every field that is wrong. */

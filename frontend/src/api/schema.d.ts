@@ -244,7 +244,7 @@ export interface paths {
       path?: never;
       cookie?: never;
     };
-    /** List the projects in which you have a role */
+    /** List the projects in which you have a role, by name */
     get: operations["projects_list"];
     put?: never;
     /** Make a project */
@@ -920,7 +920,7 @@ export interface paths {
       path?: never;
       cookie?: never;
     };
-    /** List users */
+    /** List users, by name */
     get: operations["users_list"];
     put?: never;
     /** Add a user */
@@ -3390,6 +3390,19 @@ export interface components {
       value?: unknown;
     };
     /**
+     * ProjectPage
+     * @description Projects, by name.
+     */
+    ProjectPage: {
+      /** Items */
+      items: components["schemas"]["ProjectRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
+    /**
      * ProjectRead
      * @description What runs belong to, and what people are given roles in.
      */
@@ -4966,6 +4979,19 @@ export interface components {
        */
       user: string | null;
     };
+    /**
+     * TokenPage
+     * @description Tokens, newest first.
+     */
+    TokenPage: {
+      /** Items */
+      items: components["schemas"]["TokenRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
+    };
     /** TokenRead */
     TokenRead: {
       /**
@@ -5132,6 +5158,19 @@ export interface components {
        * @description Who it is at the identity provider: `sub` of its ID tokens. Without one they log in by links.
        */
       oidc_subject?: string | null;
+    };
+    /**
+     * UserPage
+     * @description Users, by name.
+     */
+    UserPage: {
+      /** Items */
+      items: components["schemas"]["UserRead"][];
+      /**
+       * Next Cursor
+       * @description Pass it as `cursor` for the next page; null on the last one.
+       */
+      next_cursor: string | null;
     };
     /** UserRead */
     UserRead: {
@@ -7441,7 +7480,12 @@ export interface operations {
   };
   projects_list: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -7455,18 +7499,21 @@ export interface operations {
         };
         content: {
           /**
-           * @example [
-           *       {
-           *         "created_at": "2030-01-31T12:00:00Z",
-           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-           *         "name": "post-training",
-           *         "num_members": 1,
-           *         "num_runs": 0,
-           *         "role": "admin"
-           *       }
-           *     ]
+           * @example {
+           *       "items": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "name": "post-training",
+           *           "num_members": 1,
+           *           "num_runs": 0,
+           *           "role": "admin"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
            */
-          "application/json": components["schemas"]["ProjectRead"][];
+          "application/json": components["schemas"]["ProjectPage"];
         };
       };
       401: components["responses"]["Unauthorized"];
@@ -12600,7 +12647,12 @@ export interface operations {
   };
   tokens_list: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -12614,24 +12666,27 @@ export interface operations {
         };
         content: {
           /**
-           * @example [
-           *       {
-           *         "created_at": "2030-01-31T12:00:00Z",
-           *         "expires_at": null,
-           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-           *         "last_used_at": null,
-           *         "name": "ci",
-           *         "prefix": "0c1d2e3f",
-           *         "project": "default",
-           *         "scopes": [
-           *           "read",
-           *           "write"
-           *         ],
-           *         "user": "grace"
-           *       }
-           *     ]
+           * @example {
+           *       "items": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "expires_at": null,
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "last_used_at": null,
+           *           "name": "ci",
+           *           "prefix": "0c1d2e3f",
+           *           "project": "default",
+           *           "scopes": [
+           *             "read",
+           *             "write"
+           *           ],
+           *           "user": "grace"
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
            */
-          "application/json": components["schemas"]["TokenRead"][];
+          "application/json": components["schemas"]["TokenPage"];
         };
       };
       401: components["responses"]["Unauthorized"];
@@ -12821,7 +12876,12 @@ export interface operations {
   };
   users_list: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description Items of one page at most */
+        limit?: number;
+        /** @description next_cursor of the page before */
+        cursor?: string | null;
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -12835,19 +12895,22 @@ export interface operations {
         };
         content: {
           /**
-           * @example [
-           *       {
-           *         "created_at": "2030-01-31T12:00:00Z",
-           *         "email": "grace@example.org",
-           *         "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
-           *         "is_active": true,
-           *         "is_admin": false,
-           *         "name": "grace",
-           *         "oidc_subject": null
-           *       }
-           *     ]
+           * @example {
+           *       "items": [
+           *         {
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "email": "grace@example.org",
+           *           "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "is_active": true,
+           *           "is_admin": false,
+           *           "name": "grace",
+           *           "oidc_subject": null
+           *         }
+           *       ],
+           *       "next_cursor": null
+           *     }
            */
-          "application/json": components["schemas"]["UserRead"][];
+          "application/json": components["schemas"]["UserPage"];
         };
       };
       401: components["responses"]["Unauthorized"];

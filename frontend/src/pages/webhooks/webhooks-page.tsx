@@ -29,7 +29,7 @@ export function WebhooksPage() {
       {isMaking && <NewWebhook onClose={() => setMaking(false)} />}
       {webhooks.isPending && <Waiting>Fetching the webhooks.</Waiting>}
       {webhooks.error && <ProblemNote error={webhooks.error} onRetry={() => webhooks.refetch()} />}
-      {webhooks.data?.items.length === 0 && !isMaking && (
+      {webhooks.data?.length === 0 && !isMaking && (
         <Empty title="No webhook yet.">
           <p>
             A webhook tells another service when a run ends, an alarm is raised or a gate fails. They are for
@@ -38,7 +38,7 @@ export function WebhooksPage() {
         </Empty>
       )}
       <ul className="cards">
-        {webhooks.data?.items.map((webhook) => (
+        {webhooks.data?.map((webhook) => (
           <WebhookCard key={webhook.id} webhook={webhook} />
         ))}
       </ul>

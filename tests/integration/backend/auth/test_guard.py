@@ -26,7 +26,7 @@ def test_a_revoked_token_is_not_welcome_any_more(app, database, client, make_cli
     prefix = caller.headers["authorization"].split("_")[1]
 
     def revoke():
-        ids = {token["prefix"]: token["id"] for token in client.get("/api/v1/tokens").json()}
+        ids = {token["prefix"]: token["id"] for token in client.get("/api/v1/tokens").json()["items"]}
         assert client.delete(f"/api/v1/tokens/{ids[prefix]}").status_code == 204
 
     assert asyncio.run(_welcome_before_and_after(app, database, caller, revoke)) == (True, False)

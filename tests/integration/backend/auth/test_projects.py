@@ -4,12 +4,14 @@ PROJECTS = "/api/v1/projects"
 
 
 def names(browser):
-    return [project["name"] for project in browser.get(PROJECTS).json()]
+    return [project["name"] for project in browser.get(PROJECTS).json()["items"]]
 
 
 def test_everybody_sees_their_own_projects_with_their_role(client, alice, carol, projects):
     assert names(client) == ["a", "b", "default"]
-    assert [(project["name"], project["role"]) for project in alice.get(PROJECTS).json()] == [("a", "launcher")]
+    assert [(project["name"], project["role"]) for project in alice.get(PROJECTS).json()["items"]] == [
+        ("a", "launcher")
+    ]
     assert alice.get(f"{PROJECTS}/a").json()["num_members"] == 2
     assert client.get(f"{PROJECTS}/b").json()["role"] == "admin"
 

@@ -83,7 +83,7 @@ def make_token(client, **fields):
 def test_a_token_is_shown_once_and_only_its_hash_is_kept(client, database):
     made = make_token(client)
     secret = made["token"].split("_", 2)[2]
-    listed = next(token for token in client.get("/api/v1/tokens").json() if token["id"] == made["id"])
+    listed = next(token for token in client.get("/api/v1/tokens").json()["items"] if token["id"] == made["id"])
     assert "token" not in listed
     assert (listed["prefix"], listed["scopes"]) == (made["token"].split("_")[1], ["read"])
     with database.transaction() as session:
@@ -141,7 +141,7 @@ def test_the_time_of_last_use_is_noted_at_most_once_a_minute(app, client, databa
 
     def last_used():
         bearer.get("/api/v1/runs")
-        return next(t["last_used_at"] for t in client.get("/api/v1/tokens").json() if t["id"] == made["id"])
+        return next(t["last_used_at"] for t in client.get("/api/v1/tokens").json()["items"] if t["id"] == made["id"])
 
     first = last_used()
     assert first is not None

@@ -138,7 +138,7 @@ def test_lists_hold_nothing_foreign(app, bob, alice, mine, launch_in, client):
         assert MARK not in text, path
         assert not any(name in text for parameter, name in mine.items() if parameter != "project"), path
     assert [run["id"] for run in bob.get("/api/v1/runs").json()["items"]] == [own["id"]]
-    assert [project["name"] for project in bob.get("/api/v1/projects").json()] == ["b"]
+    assert [project["name"] for project in bob.get("/api/v1/projects").json()["items"]] == ["b"]
     for query in (f"search={MARK}", f"search={mine['run_id']}", f"label=mark:{MARK}", "project=a"):
         assert bob.get(f"/api/v1/runs?{query}").json()["items"] == [], query
     assert mine["run_id"] in {run["id"] for run in alice.get("/api/v1/runs?project=a").json()["items"]}
@@ -199,7 +199,7 @@ def test_a_token_of_one_project_is_good_for_no_other(app, make_user, projects, b
     assert [run["id"] for run in bound.get("/api/v1/runs").json()["items"]] == [runs["a"]["id"]]
     assert bound.get(f"/api/v1/runs/{runs['b']['id']}").status_code == 404
     assert bound.post(f"/api/v1/runs/{runs['b']['id']}/stop").status_code == 404
-    assert [project["name"] for project in bound.get("/api/v1/projects").json()] == ["a"]
+    assert [project["name"] for project in bound.get("/api/v1/projects").json()["items"]] == ["a"]
     assert bound.get("/api/v1/projects/b/members").status_code == 404
     assert bound.put("/api/v1/projects/b/members/erin", json={"role": "viewer"}).status_code == 404
     assert launch_in(bound, None)["project"] == "a"

@@ -17,7 +17,7 @@ def pointers(response):
 
 
 def listed(browser):
-    return {(token["user"], token["name"]) for token in browser.get(TOKENS).json()}
+    return {(token["user"], token["name"]) for token in browser.get(TOKENS).json()["items"]}
 
 
 def test_everybody_lists_their_own_and_who_administers_everything_all(client, alice, bob):
@@ -54,7 +54,7 @@ def test_a_project_bounds_its_tokens_scopes(make_user, projects):
     assert pointers(ask(dave, ["write"], project="b")) == ["/scopes"]
     made = ask(dave, ["read"], project="b").json()
     assert made["project"] == "b"
-    assert next(token for token in dave.get(TOKENS).json() if token["id"] == made["id"])["project"] == "b"
+    assert next(token for token in dave.get(TOKENS).json()["items"] if token["id"] == made["id"])["project"] == "b"
 
 
 def test_a_project_that_one_does_not_see_is_none(alice):
@@ -76,7 +76,7 @@ def test_a_token_of_one_project_makes_none_for_others(make_user, projects, beare
     assert pointers(ask(bound, ["read"])) == ["/project"]
     assert pointers(ask(bound, ["read"], project="b")) == ["/project"]
     assert ask(bound, ["read"], project="a").status_code == 201
-    assert {token["project"] for token in bound.get(TOKENS).json()} == {"a"}
+    assert {token["project"] for token in bound.get(TOKENS).json()["items"]} == {"a"}
 
 
 def test_a_token_of_one_project_revokes_none_of_others(make_user, projects, bearer):

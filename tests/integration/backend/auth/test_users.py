@@ -18,7 +18,7 @@ def code_of(link):
 
 def test_the_first_user_administers_everything_and_the_next_does_not(client):
     assert client.post(USERS, json={"name": "grace", "email": "grace@example.org"}).status_code == 201
-    users = {user["name"]: user for user in client.get(USERS).json()}
+    users = {user["name"]: user for user in client.get(USERS).json()["items"]}
     assert (users["admin"]["is_admin"], users["grace"]["is_admin"]) == (True, False)
     assert client.get(f"{USERS}/grace").json() == users["grace"]
 
@@ -52,7 +52,7 @@ def test_a_user_without_a_role_sees_nothing_but_themself(make_user, launch_in, c
     run = launch_in(client, None)
     nobody = make_user("nobody")
     assert nobody.get("/api/v1/session").json()["user"]["name"] == "nobody"
-    assert nobody.get("/api/v1/projects").json() == []
+    assert nobody.get("/api/v1/projects").json()["items"] == []
     assert nobody.get("/api/v1/runs").json()["items"] == []
     assert nobody.get(f"/api/v1/runs/{run['id']}").status_code == 404
     assert nobody.post("/api/v1/runs", json={"name": "x", "config": run["config"]}).status_code == 422
@@ -79,7 +79,7 @@ def test_who_is_let_in_again_has_their_tokens_and_roles_but_no_session(client, a
     for is_active in (False, True):
         client.patch(f"{USERS}/alice", json={"is_active": is_active})
     assert alice.get("/api/v1/session").status_code == 401
-    assert [project["name"] for project in token.get("/api/v1/projects").json()] == ["a"]
+    assert [project["name"] for project in token.get("/api/v1/projects").json()["items"]] == ["a"]
 
 
 def test_an_administrator_logs_a_user_out_everywhere(client, alice, log_in):

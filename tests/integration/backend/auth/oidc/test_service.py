@@ -6,7 +6,7 @@ USERS = "/api/v1/users"
 
 
 def names(client):
-    return {user["name"] for user in client.get(USERS).json()}
+    return {user["name"] for user in client.get(USERS).json()["items"]}
 
 
 def test_a_new_user_has_the_default_role_in_the_default_project(browser, client, launch_in):
@@ -21,7 +21,7 @@ def test_a_new_user_has_the_default_role_in_the_default_project(browser, client,
 @pytest.mark.parametrize("oidc_settings", [{"oidc_default_role": "none"}, {"oidc_default_project": "gone"}])
 def test_a_new_user_may_have_no_role_at_all(browser):
     assert browser.log_in() == ""
-    assert browser.client.get("/api/v1/projects").json() == []
+    assert browser.client.get("/api/v1/projects").json()["items"] == []
 
 
 def test_the_subject_is_the_user_and_the_address_is_not(browser, new_browser, client, provider):
