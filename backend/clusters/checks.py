@@ -60,7 +60,8 @@ def read(database: Database, settings: Settings, name: str, check_id: str) -> Cl
         return ClusterCheck(id=check_id, state=state, findings=[], log=[])
     report = report_in(list(lines))
     if report is None:
-        return ClusterCheck(id=check_id, state="failed", findings=[], log=[*filter(None, [job.message]), *lines])
+        log = [*filter(None, [job.message]), *(lines or job.details)]
+        return ClusterCheck(id=check_id, state="failed", findings=[], log=log)
     found = [_compared(finding) for finding in report.findings]
     state = "passed" if all(finding.is_ok for finding in found) else "failed"
     return ClusterCheck(id=check_id, state=state, findings=found, log=[])

@@ -28,8 +28,11 @@ class Job:
 
     state: JobState
     message: str = ""
+    """One line."""
     exit_code: int | None = None
     """Of the entry command, when it has one."""
+    details: tuple[str, ...] = ()
+    """The end of a longer message, for a job that has no log: what should have run in it was never set up."""
 
 
 @dataclass(frozen=True, slots=True)

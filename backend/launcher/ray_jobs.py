@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from backend.launcher import job_message
 from backend.launcher.jobs import Job, JobState, Node, RefusedError, SilentError, Submission, UnreachableError
 
 MAX_MESSAGE_LENGTH = 300
@@ -170,10 +171,12 @@ def _parse(body: dict[str, Any]) -> Job:
     except (KeyError, ValueError) as error:
         raise UnreachableError(f"the job server tells no known status: {body.get('status')!r}") from error
     exit_code = body.get("driver_exit_code")
+    message = str(body.get("message") or "")
     return Job(
         state,
-        message=str(body.get("message") or "").partition("\n")[0][:MAX_MESSAGE_LENGTH],
+        message=job_message.short(message),
         exit_code=exit_code if isinstance(exit_code, int) else None,
+        details=job_message.details(message),
     )
 
 

@@ -46,11 +46,12 @@ def look_at_live_runs(database: Database, settings: Settings, connect: Connect) 
 
 
 def _look_at(database: Database, settings: Settings, connect: Connect, run: LiveRun) -> None:
-    verdict = judge(_look(run, _ask(connect, run), settings))
+    answer = _ask(connect, run)
+    verdict = judge(_look(run, answer, settings))
     if verdict.action is Action.END_JOB:
         _end_job(connect, run)
     elif verdict.action is not Action.KEEP or verdict.reason:
-        log_tail = _log_tail(connect, run) if verdict.action is Action.BURY else ()
+        log_tail = _last_words(connect, run, answer.job) if verdict.action is Action.BURY else ()
         with database.transaction() as session:
             _apply(session, run, verdict, log_tail)
 
@@ -63,6 +64,10 @@ def _ask(connect: Connect, run: LiveRun) -> _Answer:
         return _Answer(Job(JobState.GONE))
     except UnreachableError as error:
         return _Answer(None, str(error))
+
+
+def _last_words(connect: Connect, run: LiveRun, job: Job | None) -> Sequence[str]:
+    return _log_tail(connect, run) or (job.details if job is not None else ())
 
 
 def _log_tail(connect: Connect, run: LiveRun) -> Sequence[str]:

@@ -86,7 +86,9 @@ def _going(look: Look, job: Job) -> Verdict:
     if look.status is Status.LOST:
         return Verdict(Action.KEEP, f"No word from the worker for {look.silent_s:.0f} s. Ray says that its job runs.")
     if job.state is JobState.PENDING:
-        return Verdict(Action.KEEP, f"Ray has had the job for {look.silent_s:.0f} s and has not started it yet.")
+        return Verdict(
+            Action.KEEP, f"The attempt began {look.silent_s:.0f} s ago. Ray has its job, and has not started it yet."
+        )
     return Verdict(
         Action.KEEP, f"The Ray job runs, but its worker has not reached {look.api_url} for {look.silent_s:.0f} s."
     )
