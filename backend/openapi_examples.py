@@ -203,7 +203,7 @@ _SWEEP = {
     "labels": {"team": "post-training"},
     "max_concurrent": 2,
 }
-_SWEEP_SUMMARY = {
+_SWEEP_FIELDS = {
     "id": _ID,
     "name": "draft lengths",
     "labels": {"team": "post-training"},
@@ -217,8 +217,18 @@ _SWEEP_SUMMARY = {
     "created_by": "admin",
     "created_at": _TIME,
 }
+_SWEEP_SUMMARY = {
+    **_SWEEP_FIELDS,
+    "best": {
+        "run_id": _RUN,
+        "name": "draft lengths draft_length=3",
+        "point": {"drafter.draft_length": 3},
+        "metric": "reward",
+        "value": 0.71,
+    },
+}
 _SWEEP_READ = {
-    **_SWEEP_SUMMARY,
+    **_SWEEP_FIELDS,
     "notes": "",
     "config": _CONFIG.model_dump(mode="json"),
     "runs": [{**_SUMMARY, "sweep_id": _ID, "sweep_point": {"drafter.draft_length": 3}}],
@@ -265,6 +275,7 @@ REQUESTS: dict[str, Any] = {
     "runs_update": {"notes": "Longer drafts than last week."},
     "session_create": {"code": "Jx0cQ2..."},
     "sweeps_create": _SWEEP,
+    "sweeps_update": {"notes": "Which draft length pays?"},
     "telemetry_ingest": {"events": [_EVENT]},
     "tokens_create": _TOKEN,
     "users_create": _NEW_USER,
@@ -287,6 +298,10 @@ RESPONSES: dict[str, Any] = {
     "clusters_create": _CLUSTER_READ,
     "clusters_get": _CLUSTER_READ,
     "clusters_list": [_CLUSTER_READ],
+    "clusters_shares": {
+        "users": [{"name": "grace", "num_live_runs": 1, "num_queued_runs": 2}],
+        "projects": [{"name": "post-training", "num_live_runs": 1, "num_queued_runs": 2}],
+    },
     "clusters_update": {**_CLUSTER_READ, "max_concurrent_runs": 4, "reachability": None, "resources": None},
     "figures_get_figure": {**_FIGURE, "data": [{**_FIGURE["data"][0], "x": [1, 2], "y": [0.5, 0.71]}]},
     "figures_get_template": _FIGURE,
@@ -335,6 +350,7 @@ RESPONSES: dict[str, Any] = {
     "session_get": _SESSION,
     "sweeps_create": _SWEEP_READ,
     "sweeps_get": _SWEEP_READ,
+    "sweeps_update": {**_SWEEP_READ, "notes": "Which draft length pays?"},
     "sweeps_list": {"items": [_SWEEP_SUMMARY], "next_cursor": None},
     "sweeps_stop": {**_SWEEP_READ, "num_runs_by_status": {"stopped": 3}, "is_ended": True},
     "telemetry_get_alarms": {"num_active": 1, "items": [_ALARM]},

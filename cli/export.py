@@ -1,4 +1,4 @@
-"""Commands that save what runs measured and sampled."""
+"""Commands that save what a run measured and sampled."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cli.errors import CommandError
-from cli.options import Json, RunName
+from cli import export_runs
+from cli.files import form_of, write_whole
+from cli.options import Json, Metrics, RunName
 from cli.output import console, print_json
 from cli.service import connect, find
 from foredeck import Foredeck
-from foredeck.export import Form
 
 Output = Annotated[
     Path,
@@ -22,25 +22,18 @@ Output = Annotated[
 def register(app: typer.Typer) -> None:
     app.command("samples")(samples)
     app.command("series")(series)
+    app.command("export")(export_runs.export)
 
 
 def samples(*, run: RunName, output: Output, is_json: Json = False) -> None:
     """Save a run's stored rollouts: in Parquet token by token, in CSV a line for each response."""
-    form = _form(output)
+    form = form_of(output)
     _save(output, lambda service, file: service.export.samples(find(service, run), file, form=form), is_json)
 
 
-def series(
-    *,
-    run: RunName,
-    output: Output,
-    names: Annotated[
-        list[str] | None, typer.Option("--metric", help="reward/train_mean; may be given again. All without it.")
-    ] = None,
-    is_json: Json = False,
-) -> None:
+def series(*, run: RunName, output: Output, names: Metrics = None, is_json: Json = False) -> None:
     """Save what a run has measured, a row for each point."""
-    form = _form(output)
+    form = form_of(output)
     _save(
         output,
         lambda service, file: service.export.series(file, form=form, run_ids=[find(service, run)], names=names or []),
@@ -48,26 +41,9 @@ def series(
     )
 
 
-def _form(output: Path) -> Form:
-    match output.suffix:
-        case ".parquet":
-            return "parquet"
-        case ".csv":
-            return "csv"
-    raise CommandError(f"--output {output}: must end with .parquet or .csv.")
-
-
 def _save(output: Path, write: Callable[[Foredeck, BinaryIO], int], is_json: bool) -> None:
-    """What was there stays until all is written."""
-    part = output.with_name(f"{output.name}.part")
-    try:
-        with connect() as service, part.open("wb") as file:
-            size_bytes = write(service, file)
-        part.replace(output)
-    except OSError as error:
-        raise CommandError(f"--output {output}: {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with connect() as service:
+        size_bytes = write_whole(output, lambda file: write(service, file))
     if is_json:
         print_json({"path": str(output), "size_bytes": size_bytes})
     else:

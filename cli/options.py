@@ -14,6 +14,15 @@ Labels = Annotated[
     list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="For finding it again. May be given again.")
 ]
 Project = Annotated[str | None, typer.Option(help="Name of the project it belongs to.")]
+Statuses = Annotated[str | None, typer.Option("--status", help="Comma-separated: running,queued.")]
+Search = Annotated[str | None, typer.Option("--search", help="Part of the name or notes.")]
+LabelFilter = Annotated[
+    list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="May be given again: all must match.")
+]
+InProject = Annotated[str | None, typer.Option("--project", help="Of this project alone.")]
+Metrics = Annotated[
+    list[str] | None, typer.Option("--metric", help="reward/train_mean; may be given again. All without it.")
+]
 Priority = Annotated[
     int, typer.Option(min=-100, max=100, help="In the queue: each level is worth ten minutes of waiting.")
 ]

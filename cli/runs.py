@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from cli.errors import ExitCode
-from cli.options import Json, RunName, Timeout, Wait
+from cli.labels import parsed
+from cli.options import InProject, Json, LabelFilter, RunName, Search, Statuses, Timeout, Wait
 from cli.output import console, errors, log_text, print_json, run_table, runs_table
 from cli.progress import Follower, follow_log
 from cli.service import connect, find
@@ -20,13 +21,17 @@ def register(app: typer.Typer) -> None:
 
 def list_runs(
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
-    status: Annotated[str | None, typer.Option(help="Comma-separated: running,queued.")] = None,
-    search: Annotated[str | None, typer.Option(help="Part of the name or notes.")] = None,
+    status: Statuses = None,
+    search: Search = None,
+    labels: LabelFilter = None,
+    project: InProject = None,
     is_json: Json = False,
 ) -> None:
     """List runs, newest first."""
     with connect() as service:
-        page = service.runs.page(limit=limit, status=status, search=search)
+        page = service.runs.page(
+            limit=limit, status=status, search=search, labels=parsed(labels or []), project=project
+        )
     if is_json:
         print_json(page.items)
     elif page.items:

@@ -17,6 +17,7 @@ from cli.labels import parsed
 from cli.options import Assignments, Json, Labels, Priority, Project
 from cli.output import console, number, print_json, status_text
 from cli.service import connect, find
+from cli.sweep_list import counts, list_sweeps
 from foredeck import Foredeck
 from foredeck.models import Sweep
 
@@ -26,7 +27,8 @@ MIN_PREFIX = 4
 
 def register(app: typer.Typer) -> None:
     sweeps = typer.Typer(help="Runs that differ in some keys, launched together.", no_args_is_help=True)
-    for command in (create, show, stop):
+    sweeps.command("list")(list_sweeps)
+    for command in (create, show, update, stop):
         sweeps.command(command.__name__)(command)
     app.add_typer(sweeps, name="sweep")
 
@@ -75,6 +77,22 @@ def show(sweep: SweepName, is_json: Json = False) -> None:
     """Show a sweep's runs: what each differs in, and what came of it."""
     with connect() as service:
         _print(service, service.sweeps.get(_find(service, sweep)), is_json)
+
+
+def update(
+    *,
+    sweep: SweepName,
+    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
+    labels: Labels = None,
+    notes: Annotated[str | None, typer.Option(help="Free text.")] = None,
+    is_json: Json = False,
+) -> None:
+    """Change a sweep's name, labels or notes; its runs keep theirs. Labels that are given take the place of all."""
+    if name is None and labels is None and notes is None:
+        raise CommandError("Say what to change: --name, --label or --notes.")
+    with connect() as service:
+        given = None if labels is None else parsed(labels)
+        _print(service, service.sweeps.update(_find(service, sweep), name=name, labels=given, notes=notes), is_json)
 
 
 def stop(sweep: SweepName, is_json: Json = False) -> int:
@@ -141,8 +159,7 @@ def _print(service: Foredeck, sweep: Sweep, is_json: bool) -> None:
     if is_json:
         print_json(sweep)
         return
-    counts = ", ".join(f"{num} {status}" for status, num in sweep.num_runs_by_status.items())
-    console.print(f"{sweep.name}: {counts}\n{service.url}/sweeps/{sweep.id}", markup=False)
+    console.print(f"{sweep.name}: {counts(sweep)}\n{service.url}/sweeps/{sweep.id}", markup=False)
     console.print(_table(sweep))
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 from uuid import UUID
 
+from foredeck.runs import filters
 from foredeck.transport import Transport
 
 Form = Literal["csv", "parquet"]
+Attempts = Literal["newest", "all"]
 
 
 class Export:
@@ -20,17 +22,18 @@ class Export:
         file: BinaryIO,
         *,
         form: Form = "parquet",
-        run_ids: Sequence[UUID] = (),
+        run_ids: Sequence[UUID] | Literal["all"] = (),
         labels: Mapping[str, str] | None = None,
         project: str | None = None,
+        status: str | None = None,
+        search: str | None = None,
         names: Sequence[str] = (),
-        attempts: Literal["newest", "all"] = "newest",
+        attempts: Attempts = "newest",
     ) -> int:
-        """Every point of these runs, or of all that match the labels and the project; of all series without `names`."""
+        """Every point of these runs, or of those that match as in a list of runs; of all series without `names`."""
         params = {
-            "runs": ",".join(map(str, run_ids)) or None,
-            "label": [f"{key}:{value}" for key, value in (labels or {}).items()] or None,
-            "project": project,
+            "runs": run_ids if isinstance(run_ids, str) else ",".join(map(str, run_ids)) or None,
+            **filters(status, search, labels, project),
             "names": ",".join(names) or None,
             "attempts": attempts,
         }

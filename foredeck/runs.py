@@ -16,6 +16,14 @@ MAX_WAIT_S = 300.0
 """The service lets no request wait for longer."""
 
 
+def filters(
+    status: str | None, search: str | None, labels: Mapping[str, str] | None, project: str | None
+) -> dict[str, Any]:
+    """Which runs are looked for, as parameters of a request."""
+    label = [f"{key}:{value}" for key, value in (labels or {}).items()] or None
+    return {"status": status, "search": search, "label": label, "project": project}
+
+
 class Runs:
     """`Foredeck.runs`."""
 
@@ -49,18 +57,22 @@ class Runs:
         status: str | None = None,
         search: str | None = None,
         labels: Mapping[str, str] | None = None,
+        project: str | None = None,
     ) -> RunPage:
         """Some runs, newest first; `status` names statuses with commas between, all `labels` must match."""
-        label = [f"{key}:{value}" for key, value in (labels or {}).items()] or None
-        params = {"limit": limit, "cursor": cursor, "status": status, "search": search, "label": label}
+        params = {"limit": limit, "cursor": cursor, **filters(status, search, labels, project)}
         return self._transport.read(RunPage, "GET", "/runs", params=params)
 
     def list(
-        self, *, status: str | None = None, search: str | None = None, labels: Mapping[str, str] | None = None
+        self,
+        *,
+        status: str | None = None,
+        search: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        project: str | None = None,
     ) -> Iterator[RunSummary]:
         """All runs that match, newest first, fetched page by page."""
-        label = [f"{key}:{value}" for key, value in (labels or {}).items()] or None
-        return every(self._transport, RunPage, "/runs", {"status": status, "search": search, "label": label})
+        return every(self._transport, RunPage, "/runs", filters(status, search, labels, project))
 
     def update(
         self,

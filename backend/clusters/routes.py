@@ -13,6 +13,7 @@ from backend.clusters.schemas import (
     ClusterCheckStarted,
     ClusterCreate,
     ClusterRead,
+    ClusterShares,
     ClusterUpdate,
 )
 from backend.deps import DatabaseDep, SessionDep, SettingsDep
@@ -57,6 +58,13 @@ def update_cluster(
     name: str, body: ClusterUpdate, request: Request, admin: Admin, session: SessionDep, if_match: IfMatch = None
 ) -> Response:
     return etag.answer(request, service.update(session, name, body, admin, if_match), ClusterUpdate)
+
+
+@router.get(
+    "/{name}/shares", operation_id="clusters_shares", summary="Which users and projects use a cluster, and wait for it"
+)
+def get_cluster_shares(name: str, reader: Reader, session: SessionDep) -> ClusterShares:
+    return service.list_shares(session, name, reader)
 
 
 @router.post(

@@ -148,6 +148,24 @@ class ClusterRead(Schema):
     """By Ray's name (CPU, GPU, memory in bytes, ...); null when unknown."""
 
 
+class ClusterShare(Schema):
+    """How much of a cluster is a user's or a project's."""
+
+    name: str | None
+    """Null for runs of users that are gone."""
+    num_live_runs: int
+    """Runs that hold a place now."""
+    num_queued_runs: int
+    """Runs that wait for a place."""
+
+
+class ClusterShares(Schema):
+    """Who uses a cluster now, as far as the caller may see their runs; who uses most first."""
+
+    users: list[ClusterShare]
+    projects: list[ClusterShare]
+
+
 class ClusterCheckStarted(Schema):
     """A job that looks at the cluster's machines has been handed to it."""
 

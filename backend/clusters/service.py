@@ -13,6 +13,8 @@ from backend.clusters.code import stored
 from backend.clusters.schemas import (
     ClusterCreate,
     ClusterRead,
+    ClusterShare,
+    ClusterShares,
     ClusterUpdate,
     Reachability,
     Resource,
@@ -86,6 +88,19 @@ def remove(session: Session, name: str, principal: Principal) -> None:
         raise conflict(f"Cluster {LOCAL} stays: it is the default of new runs.")
     session.delete(cluster)
     audit.record(session, principal, "cluster.remove", name)
+
+
+def list_shares(session: Session, name: str, principal: Principal) -> ClusterShares:
+    cluster, visible = _get(session, name), principal.projects("read")
+    fields = ("name", "num_live_runs", "num_queued_runs")
+    users, projects = (
+        [ClusterShare(**dict(zip(fields, row, strict=True))) for row in rows]
+        for rows in (
+            repository.list_shares_of_users(session, cluster, visible),
+            repository.list_shares_of_projects(session, cluster, visible),
+        )
+    )
+    return ClusterShares(users=users, projects=projects)
 
 
 def list_with_state(database: Database, settings: Settings) -> list[ClusterRead]:

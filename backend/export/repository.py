@@ -1,14 +1,14 @@
 """SQL of exports."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, select, text
+from sqlalchemy import ColumnElement, Row, select, text
 from sqlalchemy.orm import Session
 
-from backend.models import Project, Run, Series
+from backend.models import Run, Series
 
 _POINTS = """
 SELECT step, attempt, emitter, value, time FROM point
@@ -47,19 +47,14 @@ class PointRow(NamedTuple):
 def list_runs(
     session: Session,
     run_ids: Collection[UUID] | None,
-    labels: Mapping[str, str],
-    project: str | None,
+    matches: Sequence[ColumnElement[bool]],
     project_ids: Collection[UUID] | None,
     limit: int,
 ) -> Sequence[UUID]:
-    """Those of the runs, or of all, with these labels in the project of this name; in the given projects, or in any."""
-    statement = select(Run.id).order_by(Run.created_at, Run.id).limit(limit)
+    """Those of the runs, or of all, that match; in the given projects, or in any."""
+    statement = select(Run.id).where(*matches).order_by(Run.created_at, Run.id).limit(limit)
     if run_ids is not None:
         statement = statement.where(Run.id.in_(run_ids))
-    if labels:
-        statement = statement.where(Run.labels.contains(dict(labels)))
-    if project is not None:
-        statement = statement.where(Run.project_id.in_(select(Project.id).where(Project.name == project)))
     if project_ids is not None:
         statement = statement.where(Run.project_id.in_(project_ids))
     return session.scalars(statement).all()

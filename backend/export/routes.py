@@ -43,12 +43,14 @@ def _of_runs(
     runs: Annotated[str | None, Query(description="Run ids separated by commas, or `all`.", min_length=1)] = None,
     label: Annotated[list[str] | None, Query(description="key:value; several must all match")] = None,
     project: Annotated[str | None, Query(description="Name of a project", max_length=120)] = None,
+    status: Annotated[str | None, Query(description="Statuses, comma-separated", examples=["running,queued"])] = None,
+    search: Annotated[str | None, Query(max_length=200, description="Part of the name or the notes, or an id")] = None,
     names: Names = None,
     attempts: Attempts = "newest",
 ) -> Pages:
     chosen = service.metric_names(names)
     with database.transaction() as session:
-        run_ids = service.chosen_runs(session, reader, runs, label or [], project)
+        run_ids = service.chosen_runs(session, reader, runs, label or [], project, status, search)
     return service.point_pages(database, run_ids, chosen, attempts == "newest")
 
 

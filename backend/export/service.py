@@ -12,7 +12,8 @@ from backend.errors import ProblemError, invalid
 from backend.export import repository
 from backend.export.csv_file import write_csv
 from backend.export.repository import PointRow, SeriesKey
-from backend.runs.service import parsed_labels
+from backend.runs.repository import matches
+from backend.runs.service import parsed_labels, parsed_statuses
 from backend.telemetry.schemas import SampleRead
 from backend.telemetry.service import check_names, require_runs, sample_pages
 from contract.telemetry.metrics import METRICS
@@ -32,18 +33,25 @@ def metric_names(text: str | None) -> list[str] | None:
 
 
 def chosen_runs(
-    session: Session, reader: Principal, runs: str | None, labels: Sequence[str], project: str | None
+    session: Session,
+    reader: Principal,
+    runs: str | None,
+    labels: Sequence[str],
+    project: str | None,
+    status: str | None,
+    search: str | None,
 ) -> Sequence[UUID]:
-    """The runs named, or those with the labels or of the project, that the reader may see. Raises ApiError: 404 for a
+    """The runs named, or those that match like in a list of runs, that the reader may see. Raises ApiError: 404 for a
     named one that they may not, 422 for none at all or too many."""
-    if not (runs or labels or project):
-        detail = "say which runs: their ids with commas, label=key:value, or project"
+    if not (runs or labels or project or status or search):
+        detail = "say which runs: their ids with commas, `all`, label=key:value, project, status or search"
         raise invalid([ProblemError(parameter="runs", detail=detail)])
     run_ids = require_runs(session, runs, reader) if runs else None
     visible = reader.projects("read")
-    found = repository.list_runs(session, run_ids, parsed_labels(labels), project, visible, MAX_RUNS + 1)
+    wanted = list(matches(parsed_statuses(status), search, parsed_labels(labels), project))
+    found = repository.list_runs(session, run_ids, wanted, visible, MAX_RUNS + 1)
     if len(found) > MAX_RUNS:
-        detail = f"these are more than {MAX_RUNS} runs: name fewer, or narrow them by labels"
+        detail = f"these are more than {MAX_RUNS} runs: name fewer, or narrow them by label, project, status or search"
         raise invalid([ProblemError(parameter="runs" if runs else "label", detail=detail)])
     return found
 

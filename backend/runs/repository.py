@@ -1,11 +1,11 @@
 """Runs in the database."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, cast, func, insert, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Text, cast, func, insert, literal, or_, select, tuple_
 from sqlalchemy.orm import Session, selectinload
 
 from backend.cursor import Key
@@ -103,21 +103,28 @@ def list_page(
     project: str | None = None,
 ) -> Sequence[Run]:
     """Newest first; of the given projects, or of all, and of them those of the one named."""
-    statement = select(Run).order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)
+    statement = select(Run).where(*matches(statuses, search, labels, project))
+    statement = statement.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)
     if project_ids is not None:
         statement = statement.where(Run.project_id.in_(project_ids))
-    if project is not None:
-        statement = statement.where(Run.project_id.in_(select(Project.id).where(Project.name == project)))
     if after:
         statement = statement.where(tuple_(Run.created_at, Run.id) < tuple_(*after))
+    return session.scalars(statement).all()
+
+
+def matches(
+    statuses: Collection[str], search: str | None, labels: Mapping[str, str], project: str | None
+) -> Iterator[ColumnElement[bool]]:
+    """What runs have to fulfil that are looked for."""
+    if project is not None:
+        yield Run.project_id.in_(select(Project.id).where(Project.name == project))
     if statuses:
-        statement = statement.where(Run.status.in_(statuses))
+        yield Run.status.in_(statuses)
     if labels:
-        statement = statement.where(Run.labels.contains(dict(labels)))
+        yield Run.labels.contains(dict(labels))
     if search:
         in_text = [column.icontains(search, autoescape=True) for column in (Run.name, Run.notes)]
-        statement = statement.where(or_(*in_text, cast(Run.id, Text).startswith(search.lower(), autoescape=True)))
-    return session.scalars(statement).all()
+        yield or_(*in_text, cast(Run.id, Text).startswith(search.lower(), autoescape=True))
 
 
 def get_step_times(session: Session, run_id: UUID) -> tuple[int, float] | None:

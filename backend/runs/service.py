@@ -70,12 +70,13 @@ def list_page(
     after = decode(cursor, datetime, UUID) if cursor else None
     project_ids = principal.projects("read")
     runs = repository.list_page(
-        session, limit + 1, after, _statuses(status), search, parsed_labels(labels), project_ids, project
+        session, limit + 1, after, parsed_statuses(status), search, parsed_labels(labels), project_ids, project
     )
     return view.page(session, *cut(runs, limit, lambda run: (run.created_at, run.id)))
 
 
-def _statuses(given: str | None) -> list[str]:
+def parsed_statuses(given: str | None) -> list[str]:
+    """Of names with commas between. Raises ApiError (422)."""
     names = [name.strip() for name in given.split(",") if name.strip()] if given else []
     unknown = [name for name in names if name not in set(Status)]
     if unknown:

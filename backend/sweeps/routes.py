@@ -4,15 +4,17 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from backend import etag
 from backend.auth.guard import Reader, SweepReader, SweepWriter, Writer
 from backend.cursor import Cursor, Limit
 from backend.deps import SessionDep, SettingsDep
+from backend.etag import IfMatch
 from backend.idempotency.route import Idempotent, IdempotentRoute
 from backend.refusal import KEEP
 from backend.sweeps import service
-from backend.sweeps.schemas import SweepCreate, SweepPage, SweepRead
+from backend.sweeps.schemas import BestBy, SweepCreate, SweepPage, SweepRead, SweepUpdate
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -33,13 +35,37 @@ def create_sweep(
 
 
 @router.get("", operation_id="sweeps_list", summary="List sweeps, newest first")
-def list_sweeps(reader: Reader, session: SessionDep, limit: Limit = 50, cursor: Cursor = None) -> SweepPage:
-    return service.list_page(session, reader, limit, cursor)
+def list_sweeps(
+    reader: Reader,
+    session: SessionDep,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: Annotated[str | None, Query(max_length=63, description="Name of a project")] = None,
+    best_by: Annotated[BestBy, Query(description="The figure by which the best run of each is told")] = "reward",
+) -> SweepPage:
+    return service.list_page(session, reader, limit, cursor, project, best_by)
 
 
-@router.get("/{sweep_id}", operation_id="sweeps_get", summary="Get a sweep with its runs")
-def get_sweep(sweep_id: UUID, _: SweepReader, session: SessionDep) -> SweepRead:
-    return service.read(session, sweep_id)
+@router.get("/{sweep_id}", operation_id="sweeps_get", summary="Get a sweep with its runs", response_model=SweepRead)
+def get_sweep(sweep_id: UUID, request: Request, _: SweepReader, session: SessionDep) -> Response:
+    return etag.answer(request, service.read(session, sweep_id), SweepUpdate)
+
+
+@router.patch(
+    "/{sweep_id}",
+    operation_id="sweeps_update",
+    summary="Change a sweep's name, labels or notes",
+    response_model=SweepRead,
+)
+def update_sweep(
+    sweep_id: UUID,
+    body: SweepUpdate,
+    request: Request,
+    writer: SweepWriter,
+    session: SessionDep,
+    if_match: IfMatch = None,
+) -> Response:
+    return etag.answer(request, service.update(session, sweep_id, body, writer, if_match), SweepUpdate)
 
 
 @router.post(

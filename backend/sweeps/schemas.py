@@ -1,7 +1,7 @@
 """What the sweep routes take and give."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field, StringConstraints
@@ -63,6 +63,30 @@ class SweepCreate(Request):
     """How many of its runs may go on at once; null for as many as the cluster lets."""
 
 
+class SweepUpdate(Request):
+    """What may change after the launch; what is left out stays. Its runs keep the labels and notes that they have."""
+
+    name: Name | None = None
+    labels: Labels | None = None
+    notes: Notes | None = None
+
+
+BestBy = Literal["reward", "acceptance_length", "generation_speedup", "validation_accuracy"]
+"""The figures of a run in a list, of all of which more is better."""
+
+
+class SweepBest(Schema):
+    """The run of a sweep whose latest value of a figure is the highest."""
+
+    run_id: UUID
+    name: str
+    """Of the run."""
+    point: dict[str, Any]
+    """Its values of the sweep's keys."""
+    metric: BestBy
+    value: float
+
+
 class _SweepFields(Schema):
     id: UUID
     name: str
@@ -87,9 +111,12 @@ class _SweepFields(Schema):
 class SweepSummary(_SweepFields):
     """A sweep in a list."""
 
+    best: SweepBest | None
+    """The best run by the figure that was asked for; null where none has measured it yet."""
+
 
 class SweepPage(Page[SweepSummary]):
-    pass
+    """Sweeps, newest first."""
 
 
 class SweepRead(_SweepFields):

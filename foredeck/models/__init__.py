@@ -17,7 +17,7 @@ from foredeck.models.base import Answer, Page, Versioned
 from foredeck.models.clusters import CheckStarted, Cluster, ClusterCheck, Finding, Reachability, Resource
 from foredeck.models.gates import Gate, GateBaseline, GateEvaluation, GateResult, RunGates
 from foredeck.models.runs import Alarm, Alarms, Attempt, Run, RunFields, RunPage, RunSummary
-from foredeck.models.sweeps import Sweep, SweepPage, SweepSummary
+from foredeck.models.sweeps import Sweep, SweepBest, SweepPage, SweepSummary
 from foredeck.models.telemetry import LogLine, LogPage, Series, SeriesColumns, SeriesData
 from foredeck.models.webhooks import CreatedWebhook, Delivery, DeliveryPage, Webhook, WebhookPage
 
@@ -58,6 +58,7 @@ __all__ = [
     "SeriesColumns",
     "SeriesData",
     "Sweep",
+    "SweepBest",
     "SweepPage",
     "SweepSummary",
     "Token",

@@ -1,14 +1,25 @@
 """Sweeps: runs that were launched together."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from foredeck.models.base import Answer, Page
+from foredeck.models.base import Answer, Page, Versioned
 from foredeck.models.runs import RunSummary
 
 
-class SweepSummary(Answer):
-    """A sweep in a list."""
+class SweepBest(Answer):
+    """The run of a sweep whose latest value of a figure is the highest."""
+
+    run_id: UUID
+    name: str
+    point: dict[str, Any]
+    metric: str
+    value: float
+
+
+class SweepFields(Versioned):
+    """What is told of every sweep."""
 
     id: UUID
     name: str
@@ -22,9 +33,17 @@ class SweepSummary(Answer):
     created_at: datetime
 
 
-class Sweep(SweepSummary):
+class SweepSummary(SweepFields):
+    """A sweep in a list."""
+
+    best: SweepBest | None = None
+    """By the figure that was asked for; None where no run has measured it yet."""
+
+
+class Sweep(SweepFields):
     """A sweep with its runs, in the order of their points."""
 
+    notes: str = ""
     runs: list[RunSummary]
 
 

@@ -92,6 +92,23 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/api/v1/clusters/{name}/shares": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /** Which users and projects use a cluster, and wait for it */
+    get: operations["clusters_shares"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/api/v1/export/series.csv": {
     parameters: {
       query?: never;
@@ -197,6 +214,26 @@ export interface paths {
      * @description Store events of one run. Each is stored once, however often it is sent; the answer says up to where.
      */
     post: operations["telemetry_ingest"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/ingest/token": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Exchange a job's starter for the token that its worker reports with
+     * @description Of several tokens of an attempt the last one works, and once it has been used, the starter does not any more.
+     */
+    post: operations["worker_tokens_create"];
     delete?: never;
     options?: never;
     head?: never;
@@ -858,7 +895,8 @@ export interface paths {
     delete?: never;
     options?: never;
     head?: never;
-    patch?: never;
+    /** Change a sweep's name, labels or notes */
+    patch: operations["sweeps_update"];
     trace?: never;
   };
   "/api/v1/sweeps/{sweep_id}/stop": {
@@ -1654,6 +1692,37 @@ export interface components {
       reward_modules: string[];
       /** Storage Dir */
       storage_dir: string;
+    };
+    /**
+     * ClusterShare
+     * @description How much of a cluster is a user's or a project's.
+     */
+    ClusterShare: {
+      /**
+       * Name
+       * @description Null for runs of users that are gone.
+       */
+      name: string | null;
+      /**
+       * Num Live Runs
+       * @description Runs that hold a place now.
+       */
+      num_live_runs: number;
+      /**
+       * Num Queued Runs
+       * @description Runs that wait for a place.
+       */
+      num_queued_runs: number;
+    };
+    /**
+     * ClusterShares
+     * @description Who uses a cluster now, as far as the caller may see their runs; who uses most first.
+     */
+    ClusterShares: {
+      /** Projects */
+      projects: components["schemas"]["ClusterShare"][];
+      /** Users */
+      users: components["schemas"]["ClusterShare"][];
     };
     /**
      * ClusterUpdate
@@ -4646,6 +4715,36 @@ export interface components {
       min_match_tokens?: number;
     };
     /**
+     * SweepBest
+     * @description The run of a sweep whose latest value of a figure is the highest.
+     */
+    SweepBest: {
+      /**
+       * Metric
+       * @enum {string}
+       */
+      metric: "reward" | "acceptance_length" | "generation_speedup" | "validation_accuracy";
+      /**
+       * Name
+       * @description Of the run.
+       */
+      name: string;
+      /**
+       * Point
+       * @description Its values of the sweep's keys.
+       */
+      point: {
+        [key: string]: unknown;
+      };
+      /**
+       * Run Id
+       * Format: uuid
+       */
+      run_id: string;
+      /** Value */
+      value: number;
+    };
+    /**
      * SweepCreate
      * @description Runs to launch together: a configuration, and the values of the keys in which they differ.
      */
@@ -4768,7 +4867,10 @@ export interface components {
        */
       project?: string | null;
     };
-    /** SweepPage */
+    /**
+     * SweepPage
+     * @description Sweeps, newest first.
+     */
     SweepPage: {
       /** Items */
       items: components["schemas"]["SweepSummary"][];
@@ -4855,6 +4957,8 @@ export interface components {
      * @description A sweep in a list.
      */
     SweepSummary: {
+      /** @description The best run by the figure that was asked for; null where none has measured it yet. */
+      best: components["schemas"]["SweepBest"] | null;
       /**
        * Cluster
        * @description Name of its cluster.
@@ -4907,6 +5011,20 @@ export interface components {
        * @description Name of its project.
        */
       project: string;
+    };
+    /**
+     * SweepUpdate
+     * @description What may change after the launch; what is left out stays. Its runs keep the labels and notes that they have.
+     */
+    SweepUpdate: {
+      /** Labels */
+      labels?: {
+        [key: string]: string;
+      } | null;
+      /** Name */
+      name?: string | null;
+      /** Notes */
+      notes?: string | null;
     };
     /**
      * TokenCreate
@@ -5580,6 +5698,17 @@ export interface components {
        * @default false
        */
       verify_checksum?: boolean;
+    };
+    /**
+     * WorkerToken
+     * @description What a starter is exchanged for. Errors show nothing of it, and it stays in memory.
+     */
+    WorkerToken: {
+      /**
+       * Token
+       * @description Bearer token that may only report to its run, of its attempt and those before.
+       */
+      token: string;
     };
     /**
      * ZeroOverlong
@@ -6649,6 +6778,79 @@ export interface operations {
       };
     };
   };
+  clusters_shares: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "projects": [
+           *         {
+           *           "name": "post-training",
+           *           "num_live_runs": 1,
+           *           "num_queued_runs": 2
+           *         }
+           *       ],
+           *       "users": [
+           *         {
+           *           "name": "grace",
+           *           "num_live_runs": 1,
+           *           "num_queued_runs": 2
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["ClusterShares"];
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
   export_series_csv: {
     parameters: {
       query?: {
@@ -6658,6 +6860,10 @@ export interface operations {
         label?: string[] | null;
         /** @description Name of a project */
         project?: string | null;
+        /** @description Statuses, comma-separated */
+        status?: string | null;
+        /** @description Part of the name or the notes, or an id */
+        search?: string | null;
         /** @description Names of series, separated by commas; all without it. */
         names?: string | null;
         /** @description Where several attempts reached a step: the newest, or each of them. */
@@ -6721,6 +6927,10 @@ export interface operations {
         label?: string[] | null;
         /** @description Name of a project */
         project?: string | null;
+        /** @description Statuses, comma-separated */
+        status?: string | null;
+        /** @description Part of the name or the notes, or an id */
+        search?: string | null;
         /** @description Names of series, separated by commas; all without it. */
         names?: string | null;
         /** @description Where several attempts reached a step: the newest, or each of them. */
@@ -7327,6 +7537,67 @@ export interface operations {
       409: components["responses"]["Conflict"];
       413: components["responses"]["RequestEntityTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  worker_tokens_create: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "token": "fdk_0c1d2e3f_..."
+           *     }
+           */
+          "application/json": components["schemas"]["WorkerToken"];
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      409: components["responses"]["Conflict"];
       422: components["responses"]["UnprocessableEntity"];
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
@@ -11817,6 +12088,10 @@ export interface operations {
         limit?: number;
         /** @description next_cursor of the page before */
         cursor?: string | null;
+        /** @description Name of a project */
+        project?: string | null;
+        /** @description The figure by which the best run of each is told */
+        best_by?: "reward" | "acceptance_length" | "generation_speedup" | "validation_accuracy";
       };
       header?: never;
       path?: never;
@@ -11834,6 +12109,15 @@ export interface operations {
            * @example {
            *       "items": [
            *         {
+           *           "best": {
+           *             "metric": "reward",
+           *             "name": "draft lengths draft_length=3",
+           *             "point": {
+           *               "drafter.draft_length": 3
+           *             },
+           *             "run_id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *             "value": 0.71
+           *           },
            *           "cluster": "local",
            *           "created_at": "2030-01-31T12:00:00Z",
            *           "created_by": "admin",
@@ -12372,6 +12656,266 @@ export interface operations {
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       422: components["responses"]["UnprocessableEntity"];
+      429: components["responses"]["TooManyRequests"];
+      503: components["responses"]["ServiceUnavailable"];
+      /** @description Problem */
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "detail": "/config/grpo/num_steps: must be at least 1.",
+           *       "errors": [
+           *         {
+           *           "detail": "must be at least 1",
+           *           "parameter": null,
+           *           "pointer": "/config/grpo/num_steps",
+           *           "value": 0
+           *         }
+           *       ],
+           *       "instance": "/api/v1/runs",
+           *       "request_id": "5f0c4c2b8e0d4d6a9b1e3c7a2f5d8e90",
+           *       "status": 422,
+           *       "title": "Unprocessable Entity",
+           *       "type": "about:blank"
+           *     }
+           */
+          "application/problem+json": components["schemas"]["Problem"];
+        };
+      };
+    };
+  };
+  sweeps_update: {
+    parameters: {
+      query?: never;
+      header?: {
+        /** @description ETag of what was loaded: the change is refused (412) if somebody has changed it since. Without it, the last change wins. */
+        "If-Match"?: string | null;
+        /** @description With the session cookie, and only then, needed: csrf_token of GET /api/v1/session. */
+        "X-CSRF-Token"?: string;
+      };
+      path: {
+        sweep_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "notes": "Which draft length pays?"
+         *     }
+         */
+        "application/json": components["schemas"]["SweepUpdate"];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "cluster": "local",
+           *       "config": {
+           *         "audit": {
+           *           "false_alarm_rate": 0.01,
+           *           "max_acceptance_fall_fraction": 0.15,
+           *           "max_evidence_tokens_per_step": 4096,
+           *           "max_mismatch_growth_ratio": 3,
+           *           "max_mismatch_ratio": 1.05,
+           *           "max_tokens_per_step": 16384,
+           *           "min_distance": 0.005
+           *         },
+           *         "checkpoint": {
+           *           "interval_steps": 10,
+           *           "max_kept": 2
+           *         },
+           *         "drafter": {
+           *           "draft_length": 3,
+           *           "draft_length_control": "measured",
+           *           "draft_vocabulary_size": null,
+           *           "kind": "eagle3",
+           *           "online": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.01,
+           *             "learning_rate_others": 0.001,
+           *             "num_updates_per_step": 1,
+           *             "unroll_length": 5
+           *           },
+           *           "path": null,
+           *           "pretraining": {
+           *             "batch_size": 16,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_rollouts": 768,
+           *             "num_steps": 120,
+           *             "prompts": "task",
+           *             "unroll_length": 5
+           *           },
+           *           "shape": {
+           *             "hidden_size": null,
+           *             "intermediate_size": null,
+           *             "num_attention_heads": null,
+           *             "num_key_value_heads": null
+           *           }
+           *         },
+           *         "grpo": {
+           *           "clip_ratio_high": 0.28,
+           *           "clip_ratio_low": 0.2,
+           *           "kl_penalty": 0,
+           *           "leave_one_out": false,
+           *           "normalize_advantages": true,
+           *           "num_generations_per_prompt": 8,
+           *           "num_prompts_per_step": 16,
+           *           "num_steps": 40,
+           *           "num_updates_per_step": 1
+           *         },
+           *         "job": "grpo",
+           *         "policy": {
+           *           "hidden_size": 256,
+           *           "intermediate_size": 768,
+           *           "kind": "scratch",
+           *           "num_attention_heads": 4,
+           *           "num_key_value_heads": 2,
+           *           "num_layers": 6,
+           *           "warm_up": {
+           *             "batch_size": 32,
+           *             "learning_rate_matrices": 0.02,
+           *             "learning_rate_others": 0.002,
+           *             "num_steps": 150
+           *           }
+           *         },
+           *         "probe": {
+           *           "interval_steps": 20
+           *         },
+           *         "resources": {
+           *           "gpu_memory_gib": null,
+           *           "gpus_per_node": 0,
+           *           "num_generation_nodes": 0,
+           *           "num_nodes": 1,
+           *           "placement": "colocated"
+           *         },
+           *         "rollout": {
+           *           "kind": "torch",
+           *           "max_batch_size": 32,
+           *           "max_new_tokens": 128,
+           *           "min_p": 0,
+           *           "num_engines": 1,
+           *           "precision": "bfloat16",
+           *           "temperature": 1,
+           *           "top_k": 0,
+           *           "top_p": 1
+           *         },
+           *         "samples": {
+           *           "interval_steps": 5,
+           *           "num_samples": 4
+           *         },
+           *         "schema_version": 1,
+           *         "seed": 42,
+           *         "task": {
+           *           "kind": "arithmetic",
+           *           "max_term": 99,
+           *           "num_terms": 4
+           *         },
+           *         "trainer": {
+           *           "kind": "torch",
+           *           "max_grad_norm": 1,
+           *           "micro_batch_size": 32,
+           *           "num_threads": 1,
+           *           "optimizer": {
+           *             "kind": "muon",
+           *             "learning_rate_matrices": 0.002,
+           *             "learning_rate_others": 0.0001
+           *           },
+           *           "precision": "bfloat16"
+           *         },
+           *         "validation": {
+           *           "interval_steps": 10,
+           *           "num_prompts": 128,
+           *           "temperature": 1
+           *         },
+           *         "weight_sync": {
+           *           "bucket_mib": 256,
+           *           "verify_checksum": false
+           *         }
+           *       },
+           *       "created_at": "2030-01-31T12:00:00Z",
+           *       "created_by": "admin",
+           *       "id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *       "is_ended": false,
+           *       "keys": [
+           *         "drafter.draft_length"
+           *       ],
+           *       "labels": {
+           *         "team": "post-training"
+           *       },
+           *       "max_concurrent": 2,
+           *       "name": "draft lengths",
+           *       "notes": "Which draft length pays?",
+           *       "num_runs": 3,
+           *       "num_runs_by_status": {
+           *         "queued": 1,
+           *         "running": 2
+           *       },
+           *       "project": "default",
+           *       "runs": [
+           *         {
+           *           "acceptance_length": 3.1,
+           *           "cluster": "local",
+           *           "created_at": "2030-01-31T12:00:00Z",
+           *           "current_attempt": 1,
+           *           "ended_at": null,
+           *           "gates_verdict": "pending",
+           *           "generation_speedup": 1.6,
+           *           "id": "6a0e4b52-3f0d-4c1b-9d3e-0d8d4f0a7c11",
+           *           "is_ended": false,
+           *           "is_stop_requested": false,
+           *           "job": "grpo",
+           *           "labels": {
+           *             "team": "post-training"
+           *           },
+           *           "name": "eagle3 k=3",
+           *           "num_active_alarms": 1,
+           *           "num_steps": 40,
+           *           "priority": 0,
+           *           "project": "default",
+           *           "queue_position": null,
+           *           "reward": 0.71,
+           *           "stage": "generation",
+           *           "stage_progress_fraction": null,
+           *           "started_at": "2030-01-31T12:00:00Z",
+           *           "status": "running",
+           *           "status_reason": "Running.",
+           *           "step": 12,
+           *           "sweep_id": "2b1c7c0e-5a64-4a53-8f0e-b7d4c6a1e9f2",
+           *           "sweep_point": {
+           *             "drafter.draft_length": 3
+           *           },
+           *           "updated_at": "2030-01-31T12:00:00Z",
+           *           "validation_accuracy": 0.68
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": components["schemas"]["SweepRead"];
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      408: components["responses"]["RequestTimeout"];
+      409: components["responses"]["Conflict"];
+      412: components["responses"]["PreconditionFailed"];
+      413: components["responses"]["RequestEntityTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["UnprocessableEntity"];
+      428: components["responses"]["PreconditionRequired"];
       429: components["responses"]["TooManyRequests"];
       503: components["responses"]["ServiceUnavailable"];
       /** @description Problem */

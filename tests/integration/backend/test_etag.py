@@ -8,14 +8,18 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 WEBHOOK = {"name": "chat", "url": "https://1.1.1.1/hook", "events": ["run.failed"]}
+SWEEP = {"name": "x", "config": {"drafter": {"kind": "none"}}, "axes": {"seed": [1, 2]}}
 CLUSTER = {"name": "far", "address": "http://127.0.0.1:1", "storage_dir": "/mnt", "api_url": "http://127.0.0.1:1"}
 
 
-@pytest.fixture(params=["run", "cluster", "webhook", "user"])
+@pytest.fixture(params=["run", "sweep", "cluster", "webhook", "user"])
 def editable(request, client, launch):
     """(path, a change, what it shows, a change by somebody else)."""
     if request.param == "run":
         return f"/api/v1/runs/{launch()['id']}", {"notes": "mine"}, "notes", {"notes": "theirs"}
+    if request.param == "sweep":
+        made = client.post("/api/v1/sweeps", json=SWEEP)
+        return made.headers["location"], {"notes": "mine"}, "notes", {"notes": "theirs"}
     if request.param == "user":
         client.post("/api/v1/users", json={"name": "grace"})
         return "/api/v1/users/grace", {"email": "mine@example.org"}, "email", {"email": "theirs@example.org"}

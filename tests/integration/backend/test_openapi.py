@@ -68,6 +68,7 @@ def test_the_examples_can_be_sent_as_they_stand(client, document, operations):
     client.post("/api/v1/projects", json={"name": "research"})
     webhook_id = client.post("/api/v1/webhooks", json=REQUESTS["webhooks_create"]).json()["id"]
     named = {"{run_id}": run_id, "{user}": "ada", "{project}": "research", "{webhook_id}": webhook_id}
+    named["{sweep_id}"] = client.post("/api/v1/sweeps", json=REQUESTS["sweeps_create"]).json()["id"]
     named["{name}"] = REQUESTS["clusters_create"]["name"]
     sent = {}
     for name in sorted(REQUESTS.keys() - {"session_create", "telemetry_ingest"}):  # these need a secret of their own

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from cli import sweeps
+from cli import sweep_list, sweeps
 from cli.main import run
 from foredeck import Foredeck
 
@@ -19,17 +19,20 @@ K = "drafter.draft_length"
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch, run_body: dict[str, Any]) -> dict[str, Any]:
     """The requests that it got, as method, path and body."""
-    state: dict[str, Any] = {"requests": []}
+    state: dict[str, Any] = {"requests": [], "queries": []}
     points = [({K: 1}, None), ({K: 3}, 2.5)]
     runs = [run_body | {"sweep_point": point, "acceptance_length": length} for point, length in points]
     sweep = {
         "id": SWEEP_ID, "name": "lengths", "labels": {}, "project": "default", "cluster": "local", "keys": [K],
         "num_runs": 2, "runs": runs, "num_runs_by_status": {"running": 2}, "is_ended": False,
         "created_at": "2026-01-01T00:00:00Z",
+        "best": {"run_id": RUN_ID, "name": "x", "point": {K: 3}, "metric": "acceptance_length", "value": 2.5},
     }  # fmt: skip
 
     def answer(request: httpx.Request) -> httpx.Response:
         path = request.url.path.removeprefix("/api/v1")
+        if request.url.params:
+            state["queries"].append(dict(request.url.params))
         state["requests"].append((request.method, path, json.loads(request.content or b"null")))
         is_list = (request.method, path) == ("GET", "/sweeps")
         return httpx.Response(200, json={"items": [sweep], "next_cursor": None} if is_list else sweep)
@@ -44,7 +47,8 @@ def service(monkeypatch: pytest.MonkeyPatch, run_body: dict[str, Any]) -> dict[s
 @pytest.fixture
 def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     written = io.StringIO()
-    monkeypatch.setattr(sweeps, "console", Console(file=written, width=160))
+    for module in (sweeps, sweep_list):
+        monkeypatch.setattr(module, "console", Console(file=written, width=160))
     return written
 
 
@@ -78,6 +82,21 @@ def test_a_sweep_of_a_file_and_of_listed_points(service: dict[str, Any], output:
     assert run(["sweep", "create", "x", *arguments]) == 0
     body = service["requests"][0][2]
     assert (body["config"], body["points"]) == ({"seed": 4}, [{K: 1}, {"drafter": {"kind": "none"}}])
+
+
+def test_sweeps_are_listed_with_the_best_run_of_each(service: dict[str, Any], output: io.StringIO) -> None:
+    assert run(["sweep", "list", "--project", "vision", "--best-by", "acceptance_length"]) == 0
+    assert service["queries"] == [{"limit": "200", "project": "vision", "best_by": "acceptance_length"}]
+    title, line = output.getvalue().splitlines()
+    assert "Best acceptance length" in title
+    assert line.split() == ["2b1c7c0e", "lengths", "2", "running", "2.5", f"{K}=3"]
+
+
+def test_a_sweeps_name_labels_and_notes_are_changed(service: dict[str, Any], output: io.StringIO) -> None:
+    assert run(["sweep", "update", SWEEP_ID, "--notes", "why", "--label", "team=rl"]) == 0
+    assert service["requests"] == [("PATCH", f"/sweeps/{SWEEP_ID}", {"labels": {"team": "rl"}, "notes": "why"})]
+    assert run(["sweep", "update", SWEEP_ID]) == 2
+    assert len(service["requests"]) == 1
 
 
 def test_a_sweep_from_a_run(service: dict[str, Any], output: io.StringIO) -> None:

@@ -3,7 +3,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
+
+from backend.auth.service import issue_user_token
+from backend.models import User
 
 CLUSTER = {
     "name": "h100-east",
@@ -202,3 +205,27 @@ def test_what_cannot_be_corrected(client, make_client):
     assert client.patch("/api/v1/clusters/nowhere", json={}).status_code == 404
     assert client.patch("/api/v1/clusters/local", json={"max_concurrent_runs": 2}).status_code == 409
     assert make_client("write").patch(path, json={}).status_code == 403
+
+
+def test_who_uses_a_cluster_and_who_waits(client, make_client, launch, database):
+    for project in ("vision", "speech"):
+        assert client.post("/api/v1/projects", json={"name": project}).status_code == 201
+    client.post("/api/v1/users", json={"name": "ada"})
+    client.put("/api/v1/projects/vision/members/ada", json={"role": "launcher"})
+    with database.transaction() as session:
+        ada = session.scalars(select(User).where(User.name == "ada")).one()
+        token = issue_user_token(session, ada, "own", ["read", "write"])
+    browser = make_client()
+    browser.headers["Authorization"] = f"Bearer {token}"
+    own = browser.post("/api/v1/runs", json={"name": "x", "config": {"drafter": {"kind": "none"}}, "project": "vision"})
+    runs = [own.json(), *(launch(project=project) for project in ("vision", "vision", "speech", "speech"))]
+    with database.transaction() as session:
+        for run, status in zip(runs, ("running", "dispatching", "queued", "queued", "succeeded"), strict=True):
+            session.execute(text("UPDATE run SET status = :status WHERE id = :id"), {"status": status, "id": run["id"]})
+    all_of_it = client.get("/api/v1/clusters/local/shares").json()
+    assert [tuple(share.values()) for share in all_of_it["users"]] == [("admin", 1, 2), ("ada", 1, 0)]
+    assert [tuple(share.values()) for share in all_of_it["projects"]] == [("vision", 2, 1), ("speech", 0, 1)]
+    seen = browser.get("/api/v1/clusters/local/shares").json()
+    assert [tuple(share.values()) for share in seen["users"]] == [("admin", 1, 1), ("ada", 1, 0)]
+    assert [tuple(share.values()) for share in seen["projects"]] == [("vision", 2, 1)]
+    assert client.get("/api/v1/clusters/none/shares").status_code == 404

@@ -137,6 +137,9 @@ def test_runs_are_chosen_by_id_label_or_project(export, launch, database):
     assert names(runs=first) == ["a"]
     assert names(label="team:rl") == names(project="default") == names(runs="all") == ["a", "b"]
     assert names(label=["team:rl", "name:b"]) == ["b"]
+    assert names(status="queued") == names(status="queued,failed", label="team:rl") == ["a", "b"]
+    assert names(search="b") == names(search=second) == names(runs="all", status="queued", search="b") == ["b"]
+    assert names(status="failed") == names(runs=first, search="b") == []
     assert names(label="team:x") == names(project="x") == names(runs=first, names="reward/train_mean") == []
 
 
@@ -168,6 +171,8 @@ def test_others_runs_are_nowhere_in_it(export, outsider, launch, database):
         ("", "runs"),
         ("runs=nonsense", "runs"),
         ("label=team", "label"),
+        ("status=over", "status"),
+        ("search=" + "x" * 201, "search"),
         ("project=default&names=made/up", "names"),
         ("project=default&attempts=last", "attempts"),
     ],
