@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from workers.rollout.drafters.drafter import Draft, Verified
-from workers.rollout.drafters.lookup import to_draft
+from workers.rollout.drafters.lookup import Proposals
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
@@ -57,7 +57,7 @@ class NgramSession:
     def draft(self, rows: Sequence[Row], start_R: Tensor, draft_length: int) -> Draft | None:
         tables, lengths = self._tables, self._lengths
         proposals = [tables[index].propose(row.token_ids, lengths, draft_length) for index, row in enumerate(rows)]
-        return to_draft(proposals, start_R.device)
+        return Proposals.of(proposals).to_draft(start_R.device)
 
     def observe(self, verified: Verified) -> None:
         """The rows hold what was emitted."""

@@ -3,14 +3,13 @@ the group in progress (SuffixDecoding, arXiv:2411.04975; DAS, arXiv:2511.13841).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
-from contract.telemetry.metrics import MAX_DRAFT_LENGTH
 from workers.rollout.drafters.drafter import Draft, Verified
-from workers.rollout.drafters.lookup import to_draft
-from workers.rollout.drafters.suffix_index import ROOT
-from workers.rollout.drafters.suffix_memory import Remembered, SuffixMemory
+from workers.rollout.drafters.lookup import Rule
+from workers.rollout.drafters.suffix_memory import Grown, Remembered, SuffixMemory
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.rows import Row
 from workers.rollout.sampler import Sampler
@@ -19,9 +18,6 @@ _MIN_PROBABILITY = 0.1
 """Estimated chance of being accepted whole below which a proposal ends. On responses of the shipped example, at k = 6,
 that spares 20 % of the drafted tokens and costs 2 % of the acceptance length, against never ending before k; 0.2 would
 spare 45 % and cost 9 %. The longest of a round's proposals decides what the round costs, so that the mark is low."""
-
-_LARGEST_ROUND = MAX_DRAFT_LENGTH + 1
-"""Tokens. Where a response lacks more of the index, nothing was looked up of late."""
 
 
 class SuffixDrafter:
@@ -47,23 +43,14 @@ class SuffixDrafter:
         return SuffixSession(self, num_rows)
 
 
+@dataclass(slots=True)
 class _Place:
     """A row's place among the responses to its prompt."""
 
-    __slots__ = ("num_known", "remembered", "state")
-
-    def __init__(self, remembered: Remembered) -> None:
-        self.remembered, self.state = remembered, ROOT
-        self.num_known = 0
-        """Response tokens that the index holds."""
-
-    def advance(self, response: Sequence[int]) -> None:
-        """Take note of what the response has become."""
-        extend, state = self.remembered.index.extend, self.state if self.num_known else self.remembered.beginning
-        for token_id in response:
-            state = extend(state, token_id)
-        self.state = state
-        self.num_known += len(response)
+    remembered: Remembered
+    state: int
+    num_known: int = 0
+    """Response tokens that the index holds."""
 
 
 class SuffixSession:
@@ -80,29 +67,22 @@ class SuffixSession:
     def admit(self, rows: Tensor, prompts: Tensor, first_tokens: Tensor) -> None:
         memory = self._drafter.memory
         for row, prompt in zip(rows.tolist(), prompts.tolist(), strict=True):
-            self._places[row] = _Place(memory.of(self._prompts[prompt]))
+            remembered = memory.of(self._prompts[prompt])
+            self._places[row] = _Place(remembered, remembered.beginning)
 
     def draft(self, rows: Sequence[Row], start_R: Tensor, draft_length: int) -> Draft | None:
         # All rows first, then proposals: samples of a group learn from each other's last round.
-        drafter, places = self._drafter, self._places
-        for index, row in enumerate(rows):
-            place = places[index]
-            assert place is not None
-            if place.remembered.unread:
-                place.remembered.read()
-            place.advance(row.token_ids[row.num_prompt_tokens + place.num_known :])
-        proposals = [
-            place.remembered.index.follow(
-                place.state,
-                draft_length,
-                min_match=drafter.min_match_tokens,
-                max_match=drafter.max_match_tokens,
-                min_probability=_MIN_PROBABILITY,
-            )
-            for place in places[: len(rows)]
-            if place is not None
+        drafter, places = self._drafter, [place for place in self._places[: len(rows)] if place is not None]
+        texts = [
+            Grown(place.remembered.index, place.state, row.token_ids[row.num_prompt_tokens + place.num_known :])
+            for row, place in zip(rows, places, strict=True)
         ]
-        return to_draft(proposals, start_R.device)
+        rule = Rule(draft_length, drafter.min_match_tokens, drafter.max_match_tokens, _MIN_PROBABILITY)
+        states, proposals = drafter.memory.look_up(texts, rule)
+        for place, state, text in zip(places, states, texts, strict=False):
+            place.state = state
+            place.num_known += len(text.token_ids)
+        return proposals.to_draft(start_R.device)
 
     def observe(self, verified: Verified) -> None:
         """The rows hold what was emitted."""
@@ -111,15 +91,8 @@ class SuffixSession:
         place = self._places[row]
         assert place is not None
         self._places[row] = None
-        memory, rest = self._drafter.memory, token_ids[place.num_known :]
-        if not place.num_known:
-            memory.put_off(place.remembered, rest)
-        elif len(rest) > _LARGEST_ROUND:
-            memory.keep(place.remembered, place.num_known)
-            memory.put_off(place.remembered, rest, place.state)
-        else:
-            place.advance(rest)
-            memory.keep(place.remembered, len(token_ids))
+        end = Grown(place.remembered.index, place.state, token_ids[place.num_known :])
+        self._drafter.memory.keep(place.remembered, len(token_ids), end)
 
     def move_row(self, source: int, target: int) -> None:
         self._places[target], self._places[source] = self._places[source], None

@@ -4,7 +4,13 @@ A state stands for runs that end at the same places; its link leads to the longe
 more places (Blumer et al. 1985, "The smallest automaton recognizing the subwords of a text"; for several texts Blumer
 et al. 1987, "Complete inverted files for efficient text retrieval and analysis"). Texts may grow in any order, and may
 share their beginnings.
+
+workers.rollout.native.suffix_index is the same, compiled, for machines that can compile it.
 """
+
+from collections.abc import Sequence
+
+from workers.rollout.drafters.lookup import Proposals, Rule
 
 ROOT = 0
 """State of the empty run, where a text begins."""
@@ -40,18 +46,20 @@ class SuffixIndex:
         twin._link, twin._length, twin._count = self._link[:], self._length[:], self._count[:]
         return twin
 
-    def extend(self, state: int, token_id: int) -> int:
-        """A text that stands at this state goes on with a token; returns its new state, whose longest run it is."""
+    def extend(self, state: int, token_ids: Sequence[int]) -> int:
+        """A text that stands at this state goes on with tokens; returns its new state, whose longest run is all of the
+        text."""
         links, counts = self._link, self._count
-        known = self._next[state].get(token_id)
-        new = self._append(state, token_id) if known is None else self._exactly(state, token_id, known)
-        at = new
-        while at > 0:
-            counts[at] += 1
-            at = links[at]
-        return new
+        for token_id in token_ids:
+            known = self._next[state].get(token_id)
+            state = self._append(state, token_id) if known is None else self._exactly(state, token_id, known)
+            at = state
+            while at > 0:
+                counts[at] += 1
+                at = links[at]
+        return state
 
-    def count(self, token_ids: list[int]) -> int:
+    def count(self, token_ids: Sequence[int]) -> int:
         """How often a run of tokens occurs; those that texts share by their beginning count once."""
         state = ROOT
         for token_id in token_ids:
@@ -61,9 +69,23 @@ class SuffixIndex:
             state = found
         return self._count[state]
 
-    def follow(
-        self, state: int, max_tokens: int, *, min_match: int, max_match: int, min_probability: float
-    ) -> list[int]:
+    @staticmethod
+    def look_up(
+        indices: Sequence["SuffixIndex"],
+        states: Sequence[int],
+        new_tokens: Sequence[Sequence[int]],
+        num_followed: int,
+        rule: Rule,
+    ) -> tuple[Sequence[int], Proposals]:
+        """Texts that stand at states of these indices, which may be the same, go on with tokens, the first of each
+        first; then what most often followed each of the first num_followed texts. Returns all new states and that."""
+        grown = list(states)
+        for step in range(max(map(len, new_tokens), default=0)):
+            for i, (index, token_ids) in enumerate(zip(indices, new_tokens, strict=True)):
+                grown[i] = index.extend(grown[i], token_ids[step : step + 1])
+        return grown, Proposals.of([indices[i]._follow(grown[i], rule) for i in range(num_followed)])
+
+    def _follow(self, state: int, rule: Rule) -> list[int]:
         """What most often followed the newest tokens of a text that stands at this state.
 
         The longest run at its end that was followed by anything is the match, its newest max_match tokens at most; none
@@ -71,8 +93,9 @@ class SuffixIndex:
         token's probability is estimated as n / (N + 1/2), for n of N continuations; it ends before their product falls
         below min_probability.
         """
+        max_tokens, min_match, max_match, min_probability = rule
         nexts, links, lengths, counts = self._next, self._link, self._length, self._count
-        while lengths[links[state]] >= max_match:
+        while state > 0 and lengths[links[state]] >= max_match:
             state = links[state]
         token_ids: list[int] = []
         probability = 1.0

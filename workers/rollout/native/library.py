@@ -1,4 +1,4 @@
-"""Compiles kernels.c for this very processor, once, where a C compiler is there."""
+"""Compiles this folder's C for this very processor, once, where a compiler is there."""
 
 import ctypes
 import functools
@@ -13,7 +13,7 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-_SOURCE = Path(__file__).with_name("kernels.c")
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernels.c", "suffix_index.c"))
 _FLAGS = (
     *("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fassociative-math", "-fno-signed-zeros"),
     *("-fno-trapping-math", "-shared", "-fPIC", "-w"),
@@ -21,7 +21,7 @@ _FLAGS = (
 _WITHOUT_TILES = ("-mno-amx-tile", "-mno-amx-bf16")
 _COMPILE_TIMEOUT_S = 120
 
-_POINTER, _SIZE, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_POINTER, _SIZE, _REAL, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_double
 _SIGNATURES: dict[str, list[type]] = {
     "add_norm": [*[_POINTER] * 4, *[_SIZE] * 3, _REAL],
     "attend": [*[_POINTER] * 9, *[_SIZE] * 6, _REAL],
@@ -39,9 +39,19 @@ _SIGNATURES: dict[str, list[type]] = {
     "run_layers": [_POINTER, _SIZE, *[_POINTER] * 5, *[_SIZE] * 3, _POINTER],
     "softmax": [*[_POINTER] * 2, *[_SIZE] * 2, _REAL],
     "draw": [*[_POINTER] * 3, *[_SIZE] * 2],
+    "suffix_new": [],
+    "suffix_copy": [_POINTER],
+    "suffix_free": [_POINTER],
+    "suffix_num_states": [_POINTER],
+    "suffix_count": [*[_POINTER] * 2, _SIZE],
+    "suffix_look_up": [*[_POINTER] * 4, *[_SIZE] * 5, _DOUBLE, *[_POINTER] * 2],
 }
-_NUMBERS = ("attend_scratch_bytes", "pass_scratch_bytes", "draft_scratch_bytes", "use_tiles")
-"""Functions that return one."""
+_RESULTS: dict[str, type] = {
+    **dict.fromkeys(("attend_scratch_bytes", "pass_scratch_bytes", "draft_scratch_bytes", "use_tiles"), _SIZE),
+    **dict.fromkeys(("suffix_num_states", "suffix_count"), _SIZE),
+    **dict.fromkeys(("suffix_new", "suffix_copy"), _POINTER),
+}
+"""Of functions that return something."""
 
 
 @functools.cache
@@ -66,20 +76,20 @@ def load() -> ctypes.CDLL | None:
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes = arguments
-        function.restype = _SIZE if name in _NUMBERS else None
+        function.restype = _RESULTS.get(name)
     return library
 
 
 def _compiled(compiler: str, *more_flags: str) -> Path:
     flags = [*_FLAGS, *more_flags]
-    inputs = [_SOURCE.read_text(), *flags, compiler, platform.platform(), _processor()]
+    inputs = [*(source.read_text() for source in _SOURCES), *flags, compiler, platform.platform(), _processor()]
     name = f"kernels-{hashlib.sha256(chr(0).join(inputs).encode()).hexdigest()[:16]}.so"
     target = _cache_dir() / name
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             part = Path(folder) / name
-            command = [compiler, *flags, "-o", str(part), str(_SOURCE), "-lm"]
+            command = [compiler, *flags, "-o", str(part), *map(str, _SOURCES), "-lm"]
             subprocess.run(command, check=True, capture_output=True, timeout=_COMPILE_TIMEOUT_S)
             part.replace(target)
     return target

@@ -41,6 +41,11 @@ def proposals(session, rows, draft_length=4):
     return [tokens[:length] for tokens, length in zip(draft.token_ids_RK.tolist(), lengths, strict=True)]
 
 
+def index_of(drafter, prompt):
+    drafter.memory.read()
+    return drafter.memory.of(PROMPTS[prompt]).index
+
+
 def remember(drafter, prompt, *responses):
     """Responses of an earlier call, in which something was looked up."""
     session = session_of(drafter, [prompt] * len(responses))
@@ -96,7 +101,7 @@ def test_the_end_of_a_response_is_remembered_once():
     session.retire(0, [5, 6, 7])
     session.move_row(1, 0)
     assert proposals(session, [rows[1]]) == [[7]]
-    index = drafter.memory.of(PROMPTS[0]).index
+    index = index_of(drafter, 0)
     assert [index.count(run) for run in ([5, 6, 7], [5, 6], [6], [1, 2, 5])] == [1, 1, 2, 1]
 
 
@@ -107,19 +112,17 @@ def test_a_refilled_row_begins_anew():
     session.retire(0, [5, 6])
     session.admit(torch.tensor([0]), torch.tensor([1]), torch.tensor([5]))
     assert proposals(session, [row_of(1, 5)]) == [[]]
-    assert drafter.memory.of(PROMPTS[1]).index.count([3, 4, 5]) == 1
+    assert index_of(drafter, 1).count([3, 4, 5]) == 1
 
 
-def test_of_responses_without_a_lookup_the_newest_are_read_when_something_is_looked_up():
+def test_responses_without_a_lookup_are_remembered_too():
     drafter = drafter_of()
-    session = session_of(drafter, [0, 0, 0, 1])
-    for row, response in enumerate([[5, 6, 0], [5, 7, 0], [5, 8, 0], [9]]):
+    session = session_of(drafter, [0, 0, 1])
+    for row, response in enumerate([[5, 6, 0], [5, 7, 0], [9]]):
         session.retire(row, response)
-    remembered = drafter.memory.of(PROMPTS[0])
-    assert remembered.index.count([5]) == 0
+    index = index_of(drafter, 0)
+    assert [index.count(run) for run in ([5], [1, 2, 5, 6], [5, 7, 0], [9])] == [2, 1, 1, 0]
     assert drafter.memory.num_stored_tokens == 2 + 3 + 3 + 2 + 1
-    assert proposals(session_of(drafter, [0]), [row_of(0, 5)]) == [[7, 0]]
-    assert [remembered.index.count(run) for run in ([5, 6], [5, 7, 0], [5, 8, 0])] == [0, 1, 1]
 
 
 def test_no_end_is_passed():
@@ -133,16 +136,3 @@ def test_no_end_is_passed():
 def test_limits_are_checked(limits):
     with pytest.raises(ValueError, match=r"min_match_tokens = \d, max_match_tokens = 2"):
         SuffixDrafter(*limits, max_stored_tokens=10)
-
-
-def test_a_response_whose_end_was_not_looked_up_is_read_with_the_next_lookup():
-    drafter = drafter_of()
-    response = [5, *range(100, 140), 0]
-    session = session_of(drafter, [0])
-    proposals(session, [row_of(0, 5)])
-    session.retire(0, response)
-    index = drafter.memory.of(PROMPTS[0]).index
-    assert (index.count([5]), index.count([100])) == (1, 0)
-    assert drafter.memory.num_stored_tokens == 2 + len(response)
-    assert proposals(session_of(drafter, [0]), [row_of(0, 5)], 3) == [[100, 101, 102]]
-    assert index.count(response) == 1

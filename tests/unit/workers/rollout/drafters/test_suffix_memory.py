@@ -1,4 +1,5 @@
-from workers.rollout.drafters.suffix_memory import SuffixMemory
+from workers.rollout.drafters.lookup import Rule
+from workers.rollout.drafters.suffix_memory import Grown, SuffixMemory
 
 A, B, C = [1, 1], [2, 2], [3, 3]
 
@@ -9,10 +10,8 @@ def is_known(memory, prompt, run):
 
 def add(memory, prompt, response):
     remembered = memory.of(prompt)
-    state = remembered.beginning
-    for token in response:
-        state = remembered.index.extend(state, token)
-    memory.keep(remembered, len(response))
+    memory.keep(remembered, len(response), Grown(remembered.index, remembered.beginning, response))
+    memory.read()
 
 
 def test_prompts_are_apart_and_remembered():
@@ -40,9 +39,10 @@ def test_the_prompt_not_seen_for_longest_is_forgotten_first():
 def test_a_prompt_that_is_too_much_by_itself_is_forgotten_and_its_rows_go_on():
     memory = SuffixMemory(3)
     at_work = memory.of(A)
-    memory.keep(at_work, 5)
+    end = Grown(at_work.index, at_work.beginning, [7] * 5)
+    memory.keep(at_work, 5, end)
     assert memory.num_stored_tokens == 0
-    memory.keep(at_work, 5)  # a row of the same prompt that ends later
+    memory.keep(at_work, 5, end)  # a row of the same prompt that ends later
     assert memory.num_stored_tokens == 0
     assert memory.of(A) is not at_work
 
@@ -60,13 +60,14 @@ def test_what_is_learned_above_is_not_known_below():
     assert not is_known(memory, B, [5])
 
 
-def test_what_was_put_off_is_read_where_it_belongs():
-    memory = SuffixMemory(100)
-    at_work = memory.of(A)
-    assert at_work.index.num_states == 1  # not even the prompt was read
-    memory.put_off(at_work, [5, 6])
-    state = at_work.index.extend(at_work.beginning, 7)
-    memory.put_off(at_work, [8, 9], state)
-    at_work.read()
-    assert [at_work.index.count(run) for run in ([1, 1, 5, 6], [1, 1, 7, 8, 9], [1, 1, 8])] == [1, 1, 0]
-    assert at_work.unread == []
+def test_ends_of_responses_are_read_with_a_lookup_or_when_they_are_many():
+    memory = SuffixMemory(10_000)
+    remembered = memory.of(A)
+    for number in range(1, 65):
+        memory.keep(remembered, 2, Grown(remembered.index, remembered.beginning, [7, 8]))
+        assert remembered.index.count([7, 8]) == (64 if number == 64 else 0)
+    memory.keep(remembered, 2, Grown(remembered.index, remembered.beginning, [7, 9]))
+    text = Grown(remembered.index, remembered.beginning, [7])
+    _, proposals = memory.look_up([text], Rule(3, 1, 10, 0.0))
+    assert proposals.token_ids.tolist() == [8, 0, 0]
+    assert remembered.index.count([7, 9]) == 1
