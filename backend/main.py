@@ -17,6 +17,7 @@ from backend.auth.projects.routes import router as projects_router
 from backend.auth.routes import router as auth_router
 from backend.auth.tokens.routes import router as tokens_router
 from backend.auth.users.routes import router as users_router
+from backend.auth.workers.routes import router as worker_tokens_router
 from backend.clusters.routes import router as clusters_router
 from backend.db import Database
 from backend.export.routes import router as export_router
@@ -100,6 +101,7 @@ def _include(app: FastAPI) -> None:
         sweeps_router,
         clusters_router,
         telemetry_router,
+        worker_tokens_router,
         export_router,
         gates_router,
         webhooks_router,

@@ -70,7 +70,7 @@ class Attempt:
         folder = storage / f"attempt-{assignment.attempt}" / "spool"
         self._spool = Spool(folder, assignment.run_id, assignment.attempt, _EMITTER)
         earlier = earlier_spools(storage, assignment.attempt)
-        self._sender = Sender(assignment.api_url, assignment.token, self._spool, assignment.attempt, earlier)
+        self._sender = Sender(assignment.api_url, assignment.starter, self._spool, assignment.attempt, earlier)
         self._reporter = Reporter(self._spool)
         self._stop = StopWatch(self._sender)
 

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.auth import access, repository, service
 from backend.auth.identity import CSRF_HEADER, SESSION_COOKIE, Principal, Scope
+from backend.auth.workers import service as workers
 from backend.db import Database
 from backend.deps import DatabaseDep
 from backend.errors import SAFE_METHODS, ApiError, not_found
@@ -37,7 +38,10 @@ async def admit(request: Request) -> None:
 
     def find() -> Principal | None:
         with database.transaction() as session:
-            return _find(session, bearer, secret)
+            found = _find(session, bearer, secret)
+            if found is None and bearer is not None:
+                workers.tell_of_refusal(session, bearer.credentials, stranger(request))
+            return found
 
     principal = await run_in_threadpool(find)
     if principal is None:
@@ -203,6 +207,7 @@ ProjectAdmin = Annotated[Principal, Depends(require_project("admin"))]
 Manager = Annotated[Principal, Depends(require_of_token("admin"))]
 """Whose token or session is good for administering, be it everything, a project or nothing but themself: the route asks
 what."""
+Starter = Annotated[Principal, Depends(require("start"))]
 Ingester = Annotated[Principal, Depends(require("ingest"))]
 Admin = Annotated[Principal, Depends(require("admin"))]
 

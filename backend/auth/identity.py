@@ -7,16 +7,17 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from uuid import UUID
 
-Scope = Literal["read", "write", "ingest", "admin"]
+Scope = Literal["read", "write", "start", "ingest", "admin"]
 ALL_SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
 USER_SCOPES: frozenset[Scope] = frozenset({"read", "write", "admin"})
 IMPLIED: dict[Scope, frozenset[Scope]] = {
     "read": frozenset({"read"}),
     "write": frozenset({"read", "write"}),
     "admin": frozenset({"read", "write", "admin"}),
+    "start": frozenset({"start"}),
     "ingest": frozenset({"ingest"}),
 }
-"""What a scope includes. No scope includes `ingest`: only a run's own token may report for it."""
+"""What a scope includes. No scope includes `start` and `ingest`: only a run's own tokens may report for it."""
 
 Role = Literal["viewer", "launcher", "admin"]
 ROLE_SCOPES: Mapping[Role, frozenset[Scope]] = MappingProxyType(
@@ -44,6 +45,10 @@ class Principal:
     user_id: UUID | None = None
     run_id: UUID | None = None
     """The one run that a worker's token reports to."""
+    attempt: int | None = None
+    """The last of its attempts that the token is good for; None for all."""
+    token_id: UUID | None = None
+    """Of a worker's token."""
     project_id: UUID | None = None
     """The one project that the caller's token is good for; None for all of its user's."""
     expires_at: datetime | None = None

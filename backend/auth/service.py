@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from backend.auth import audit, repository, secrets
 from backend.auth.identity import CSRF_HEADER, USER_SCOPES, Principal, Role, Scope, effective_scopes
 from backend.auth.schemas import LoginLinkRead, SessionRead, UserRead
+from backend.auth.workers.first_use import begin_to_report, is_unused
 from backend.errors import ApiError
 from backend.models import ApiToken, User
 from backend.settings import Settings
@@ -22,11 +23,14 @@ def principal_of_token(session: Session, token: str) -> Principal | None:
     row = repository.get_live_token(session, parts[0]) if parts else None
     if parts is None or row is None or not secrets.is_equal(secrets.sha256(parts[1]), row.secret_sha256):
         return None
-    if row.last_used_at is None or row.last_used_at < datetime.now(UTC) - repository.LAST_USED_PRECISION:
+    if is_unused(row):
+        if not begin_to_report(session, row):
+            return None
+    elif row.last_used_at is None or row.last_used_at < datetime.now(UTC) - repository.LAST_USED_PRECISION:
         repository.touch_token(session, row)
     scopes = effective_scopes(row.scopes)
     if row.run_id is not None:
-        return Principal(f"run:{row.run_id}", scopes, run_id=row.run_id)
+        return Principal(f"run:{row.run_id}", scopes, run_id=row.run_id, attempt=row.attempt, token_id=row.id)
     user = repository.get_user(session, row.user_id) if row.user_id else None
     if user is None or not user.is_active:
         return None
@@ -146,9 +150,12 @@ def issue_user_token(session: Session, user: User, name: str, scopes: list[str])
     return token
 
 
-def issue_worker_token(session: Session, run_id: UUID) -> str:
-    """A token that may only report to this run."""
-    return issue(session, f"worker of {run_id}", ["ingest"], None, run_id=run_id)[0]
+def issue_worker_token(
+    session: Session, run_id: UUID, attempt: int | None = None, expires_at: datetime | None = None
+) -> str:
+    """A token that may only report to this run; of attempts up to the given one, or of all."""
+    name = f"worker of {run_id}"
+    return issue(session, name, ["ingest"], None, run_id=run_id, attempt=attempt, expires_at=expires_at)[0]
 
 
 def issue(
@@ -159,6 +166,7 @@ def issue(
     run_id: UUID | None = None,
     expires_at: datetime | None = None,
     project_id: UUID | None = None,
+    attempt: int | None = None,
 ) -> tuple[str, ApiToken]:
     """(the token, what is kept of it)."""
     token, prefix, sha256 = secrets.new_token()
@@ -171,6 +179,7 @@ def issue(
         run_id=run_id,
         expires_at=expires_at,
         project_id=project_id,
+        attempt=attempt,
     )
     repository.insert_token(session, row)
     return token, row

@@ -1,6 +1,6 @@
 """Hands a run's attempt to Ray: load in a transaction, submit outside, confirm in a transaction.
 
-The worker's token is made last, once Ray has answered that it has no such job. Each part may be repeated by another
+The worker's starter is made last, once Ray has answered that it has no such job. Each part may be repeated by another
 process after a crash: the attempt's submission id is fixed, and Ray knows a job by it. Who has lost the lease changes
 nothing.
 """
@@ -12,10 +12,10 @@ import shlex
 from sqlalchemy.orm import Session
 
 from backend import queue
-from backend.auth.service import issue_worker_token
+from backend.auth.workers import repository as workers
+from backend.auth.workers.service import issue_starter
 from backend.clusters.code import stored
 from backend.db import Database
-from backend.launcher import repository as launcher
 from backend.launcher import turn
 from backend.launcher.connect import Connect, Target
 from backend.launcher.jobs import JobServer, JobState, RefusedError, StartingError, Submission, UnreachableError
@@ -118,12 +118,12 @@ def _take_place(session: Session, run: Run, lease: Lease) -> bool:
 
 
 def _submission(session: Session, settings: Settings, lease: Lease) -> Submission | None:
-    """The job, with a new token in place of all that the run had; the lease begins anew."""
+    """The job, with a new starter in place of all tokens that the run had; the lease begins anew."""
     run = repository.get_locked(session, lease.run_id)
     attempt = repository.get_attempt(session, lease.run_id, lease.attempt)
     if run is None or attempt is None or not queue.renew(session, lease, settings.lease_s):
         return None
-    launcher.retire_worker_tokens(session, run.id, settings.drain_s)
+    workers.retire(session, run.id, settings.drain_s)
     return _job(session, run, attempt, run.cluster)
 
 
@@ -133,7 +133,7 @@ def _job(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Subm
         run_name=run.name,
         attempt=attempt.number,
         api_url=cluster.api_url,
-        token=issue_worker_token(session, run.id),
+        starter=issue_starter(session, run.id, attempt.number),
         storage_dir=f"{cluster.storage_dir}/runs/{run.id}",
         cache_dir=f"{cluster.storage_dir}/cache",
         config_json=json.dumps(attempt.config),

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import Float, delete, exists, extract, func, select, update
+from sqlalchemy import Float, exists, extract, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.launcher.connect import Target
-from backend.models import ApiToken, Attempt, Cluster, Outbox, Run
+from backend.models import Attempt, Cluster, Outbox, Run
 from backend.runs.state import LIVE, Status
 
 _SILENT_S = extract("epoch", func.now() - func.coalesce(Run.last_heartbeat_at, Attempt.created_at)).cast(Float)
@@ -80,19 +80,3 @@ def note_end(session: Session, run_id: UUID, number: int) -> None:
     """The attempt's job is over from now on, although nobody knows yet with what result."""
     is_it = (Attempt.run_id == run_id) & (Attempt.number == number) & Attempt.ended_at.is_(None)
     session.execute(update(Attempt).where(is_it).values(ended_at=func.now()))
-
-
-def retire_worker_tokens(session: Session, run_id: UUID, within_s: float) -> None:
-    """The run's worker tokens so far expire: a new one takes their place."""
-    expires_at = func.now() + timedelta(seconds=within_s)
-    is_old = (ApiToken.run_id == run_id) & ApiToken.expires_at.is_(None)
-    statement = update(ApiToken).where(is_old).values(expires_at=expires_at)
-    session.execute(statement, execution_options={"synchronize_session": False})
-
-
-def delete_worker_tokens(session: Session, ended_for_s: float) -> None:
-    """Those that have expired, and those of runs that ended so long ago that nothing can be left to deliver."""
-    ended = select(Run.id).where(Run.ended_at < func.now() - timedelta(seconds=ended_for_s))
-    is_over = ApiToken.run_id.in_(ended) | (ApiToken.run_id.is_not(None) & (ApiToken.expires_at < func.now()))
-    statement = delete(ApiToken).where(is_over)
-    session.execute(statement, execution_options={"synchronize_session": False})

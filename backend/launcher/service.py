@@ -5,10 +5,10 @@ import time
 
 from backend import queue
 from backend.auth import repository as auth
+from backend.auth.workers import service as workers
 from backend.db import Database
 from backend.gates.tasks import judge
 from backend.idempotency import repository as idempotency
-from backend.launcher import repository
 from backend.launcher.connect import Connect, connector, remembering
 from backend.launcher.dispatch import dispatch
 from backend.launcher.reconcile import look_at_live_runs
@@ -63,4 +63,4 @@ def trim(database: Database, settings: Settings) -> None:
             auth.delete_expired(session)
             webhooks.trim(session)
             idempotency.delete_expired(session)
-            repository.delete_worker_tokens(session, settings.drain_s)
+            workers.trim(session, settings.drain_s)

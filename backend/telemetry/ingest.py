@@ -30,13 +30,17 @@ Source = tuple[int, str]
 """Attempt and emitter: what counts seq."""
 
 
-def ingest(session: Session, batch: IngestRequest, allowed_run_id: UUID | None) -> IngestResponse:
+def ingest(
+    session: Session, batch: IngestRequest, allowed_run_id: UUID | None, up_to_attempt: int | None = None
+) -> IngestResponse:
     """Store the batch's new events and acknowledge, per source, up to where everything is stored.
 
     An event that was stored before is passed over. Behind a gap in seq nothing is stored, so that the worker sends it
-    again. Raises ApiError: 403 for events of a run other than the token's, 409 for an attempt that does not exist.
+    again. Raises ApiError: 403 for events of a run other than the token's, or of an attempt after the token's, 409 for
+    one that does not exist.
     """
     run_id = _run_of(batch.events, allowed_run_id)
+    _check_reach(batch.events, up_to_attempt)
     by_source: dict[Source, list[Event]] = defaultdict(list)
     for event in batch.events:
         by_source[event.attempt, event.emitter].append(event)
@@ -77,6 +81,15 @@ def _run_of(events: Sequence[Event], allowed_run_id: UUID | None) -> UUID:
             HTTPStatus.FORBIDDEN, f"This token may not report to {named}. Use the token of the run's worker."
         )
     return allowed_run_id
+
+
+def _check_reach(events: Sequence[Event], up_to_attempt: int | None) -> None:
+    """A worker reports for its attempt and delivers what those before have left."""
+    last = max(event.attempt for event in events)
+    if up_to_attempt is not None and last > up_to_attempt:
+        raise ApiError(
+            HTTPStatus.FORBIDDEN, f"This token is of attempt {up_to_attempt}, and may not report for attempt {last}."
+        )
 
 
 def _check_attempts(session: Session, run_id: UUID, attempts: set[int]) -> None:

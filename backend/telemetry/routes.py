@@ -34,7 +34,7 @@ _PARQUET: dict[int | str, dict[str, object]] = {
 @router.post("/ingest", response_model=IngestResponse, openapi_extra=ingest_request_schema())
 def ingest(worker: Ingester, body: IngestBody, session: SessionDep) -> IngestResponse:
     """Store events of one run. Each is stored once, however often it is sent; the answer says up to where."""
-    return service.ingest(session, body, worker.run_id)
+    return service.ingest(session, body, worker.run_id, worker.attempt)
 
 
 @router.get("/runs/{run_id}/series", response_model=list[SeriesRead])

@@ -210,6 +210,15 @@ class IngestResponse(AnswerModel):
     """The run's owner wants it to stop: finish the stage, report `stopped` and exit."""
 
 
+class WorkerToken(AnswerModel):
+    """What a starter is exchanged for. Errors show nothing of it, and it stays in memory."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    token: str = Field(repr=False)
+    """Bearer token that may only report to its run, of its attempt and those before."""
+
+
 class WorkerAssignment(WireModel):
     """What the control plane hands to a worker when it dispatches an attempt. Errors show nothing of it: it holds a
     token."""
@@ -221,8 +230,8 @@ class WorkerAssignment(WireModel):
     attempt: PositiveInt
     api_url: str
     """Base URL of the control plane, as the cluster's machines see it."""
-    token: str = Field(repr=False)
-    """Bearer token that may only report to this run."""
+    starter: str = Field(repr=False)
+    """Bearer token that does nothing but be exchanged for a WorkerToken, until one is used: Ray shows it."""
     storage_dir: str
     """Folder for this run's spool and checkpoints, on storage that outlives the process."""
     cache_dir: str

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from contract.telemetry.events import MAX_EVENTS_PER_BATCH, Finished, IngestResponse, Log
+from contract.telemetry.events import MAX_EVENTS_PER_BATCH, Finished, IngestResponse, Log, WorkerToken
 from workers.telemetry.spool import Spool, SpoolReader
 
 _COALESCE_S = 0.05
@@ -22,6 +22,8 @@ _TELL_INTERVAL_S = 60.0
 _MAX_BATCH_BYTES = 1_000_000
 _LASTING_S = 300.0
 """Refused for so long, this attempt's token is refused for good: its run has ended, or another attempt has it."""
+_TOKEN_PATH = "/api/v1/ingest/token"  # noqa: S105
+_UNWELCOME = {401, 403}
 _REFUSED = {400, 413, 422}
 """Answers that mean the events themselves are at fault; everything else is tried again."""
 
@@ -31,23 +33,24 @@ log = logging.getLogger(__name__)
 class Sender:
     """Posts batches until they are acknowledged; events of earlier attempts' spools are delivered too.
 
-    The control plane's answer says which attempt is current and whether the run should stop.
+    The control plane's answer says which attempt is current and whether the run should stop. Before the first batch the
+    starter, which Ray shows to others, is exchanged for a token that stays in this process's memory.
     """
 
     def __init__(
         self,
         api_url: str,
-        token: str,
+        starter: str,
         spool: Spool,
         attempt: int,
         earlier: Sequence[SpoolReader] = (),
         lasting_s: float = _LASTING_S,
     ) -> None:
-        self._client = httpx.Client(
-            base_url=api_url.rstrip("/"),
-            headers={"Authorization": f"Bearer {token}"},
-            trust_env=False,  # a .netrc of this host would replace the token
-        )
+        # trust_env off: a .netrc of this host would replace the token.
+        self._client = httpx.Client(base_url=api_url.rstrip("/"), trust_env=False)
+        self._starter = starter
+        self._token: str | None = None
+        self._has_reported = False
         self._spool = spool
         self._attempt = attempt
         self._earlier = list(earlier)
@@ -167,17 +170,34 @@ class Sender:
         self._take(spool, IngestResponse.model_validate_json(response.content))
 
     def _request(self, lines: list[str]) -> httpx.Response:
+        self._token = self._token or self._exchange()
         response = self._client.post(
             "/api/v1/ingest",
             content='{"events":[' + ",".join(lines) + "]}",
             timeout=self._request_timeout_s,
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"},
         )
-        if response.status_code not in {401, 403}:
+        self._note_welcome(response)
+        if response.is_success:
+            self._has_reported = True
+        elif response.status_code == 401 and not self._has_reported:
+            self._token = None  # another exchange of the starter has taken its place
+        return response
+
+    def _exchange(self) -> str:
+        """A token in place of those before it; the answer may be lost, and nothing with it."""
+        headers = {"Authorization": f"Bearer {self._starter}"}
+        response = self._client.post(_TOKEN_PATH, timeout=self._request_timeout_s, headers=headers)
+        if not response.is_success:
+            self._note_welcome(response)
+        response.raise_for_status()
+        return WorkerToken.model_validate_json(response.content).token
+
+    def _note_welcome(self, response: httpx.Response) -> None:
+        if response.status_code not in _UNWELCOME:
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = time.monotonic()
-        return response
 
     def _post_singly(self, spool: SpoolReader, lines: list[str], response: httpx.Response, first_seq: int) -> None:
         """One bad event must not hold up the others: find it by halving, and put it aside.
@@ -226,6 +246,12 @@ def _explain(error: Exception) -> str:
     """Why events do not arrive, in words for the run's owner."""
     if isinstance(error, httpx.HTTPStatusError) and error.response.is_client_error:
         answer = error.response
+        if error.request.url.path.endswith(_TOKEN_PATH) and answer.status_code in _UNWELCOME:
+            return (
+                f"The control plane does not take this worker's starter: {answer.status_code} {_detail(answer)}. "
+                "Either this attempt is over, or somebody else has read the starter and reports in its place: "
+                "see the run's log and the audit log."
+            )
         return f"The control plane does not take this worker's events: {answer.status_code} {_detail(answer)}."
     if isinstance(error, httpx.HTTPError):
         return f"Cannot reach the control plane ({error})."

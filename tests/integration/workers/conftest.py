@@ -6,7 +6,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from contract.telemetry.events import Acknowledgement, IngestRequest, IngestResponse
+from contract.telemetry.events import Acknowledgement, IngestRequest, IngestResponse, WorkerToken
+
+TOKEN_PATH = "/api/v1/ingest/token"
 
 
 class IngestServer:
@@ -19,7 +21,10 @@ class IngestServer:
         self.is_stop_requested = False
         self.refuse = lambda event: False
         self.drop_answers = 0
-        self.token = "secret"
+        self.drop_tokens = 0
+        self.tokens = defaultdict(list)
+        self.worn = set()
+        self.refused_paths = ()
         self.refusal = 401
         self.num_requests = 0
         self.refusal_content = b"{}"
@@ -62,6 +67,23 @@ class IngestServer:
         goal = self.num_requests + count
         self.wait_for(lambda: self.num_requests >= goal, timeout_s)
 
+    def is_good(self, token, path):
+        """A starter until somebody has reported with what it was exchanged for; of that, the last one."""
+        assert path in {TOKEN_PATH, "/api/v1/ingest"}
+        with self.changed:
+            starter = token.partition("/")[0]
+            if path == TOKEN_PATH:
+                return token not in self.worn and "/" not in token
+            if token not in self.tokens[starter][-1:]:
+                return False
+            self.worn.add(starter)
+            return True
+
+    def exchange(self, starter):
+        with self.changed:
+            self.tokens[starter].append(f"{starter}/{len(self.tokens[starter]) + 1}")
+            return WorkerToken(token=self.tokens[starter][-1])
+
     def take(self, request):
         with self.changed:
             for event in request.events:
@@ -85,18 +107,22 @@ class IngestServer:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert self.path == "/api/v1/ingest"
                 with server.changed:
                     server.num_requests += 1
                     server.changed.notify_all()
-                if self.headers["Authorization"] != f"Bearer {server.token}":
+                token = self.headers["Authorization"].removeprefix("Bearer ")
+                if self.path in server.refused_paths or not server.is_good(token, self.path):
                     return self.answer(server.refusal, server.refusal_content)
+                if self.path == TOKEN_PATH:
+                    return self.answer_unless("drop_tokens", server.exchange(token))
                 request = IngestRequest.model_validate_json(body)
                 if any(map(server.refuse, request.events)):
                     return self.answer(422, b"{}")
-                answer = server.take(request)
-                if server.drop_answers:
-                    server.drop_answers -= 1
+                return self.answer_unless("drop_answers", server.take(request))
+
+            def answer_unless(self, dropped, answer):
+                if left := getattr(server, dropped):
+                    setattr(server, dropped, left - 1)
                     return self.answer(500, b"{}")
                 return self.answer(200, answer.model_dump_json().encode())
 

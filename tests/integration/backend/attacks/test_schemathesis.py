@@ -17,6 +17,7 @@ NOT_REACHED = {
     "session_create": "needs the code of a login link",
     "session_get": "is about a browser's session",
     "telemetry_ingest": "is the worker's",
+    "worker_tokens_create": "is the worker's",
     "clusters_check": "needs a cluster that answers",
     "clusters_check_get": "needs a cluster that answers",
     "telemetry_stream": "never ends",

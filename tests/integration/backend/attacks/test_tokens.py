@@ -11,7 +11,8 @@ import pytest
 from backend.auth import secrets
 from backend.auth.guard import PUBLIC
 from backend.auth.service import issue_worker_token
-from backend.launcher import repository
+from backend.auth.workers import repository
+from backend.auth.workers import service as workers
 from backend.main import create_app
 from backend.settings import Settings
 from contract.telemetry.events import WorkerAssignment
@@ -38,13 +39,29 @@ def worker(database, make_client):
     return make
 
 
-def test_a_workers_token_opens_nothing_but_its_runs_ingest(app, launch, worker):
+@pytest.fixture
+def starter(database, make_client):
+    """A client with the starter of a run's first attempt."""
+
+    def make(run_id):
+        with database.transaction() as session:
+            token = workers.issue_starter(session, run_id, 1)
+        client = make_client()
+        client.headers["Authorization"] = f"Bearer {token}"
+        return client
+
+    return make
+
+
+@pytest.mark.parametrize(("kind", "own"), [("worker", "/api/v1/ingest"), ("starter", "/api/v1/ingest/token")])
+def test_a_workers_token_opens_nothing_but_its_runs_ingest(app, launch, kind, own, request):
+    """And its starter nothing but the exchange for one."""
     mine, other = launch()["id"], launch()["id"]
-    client = worker(mine)
+    client = request.getfixturevalue(kind)(mine)
     assert client.post("/api/v1/ingest", json=report(other)).status_code == 403
     for path, operations in app.openapi()["paths"].items():
         for method in operations:
-            if (method.upper(), path) in PUBLIC or path == "/api/v1/ingest":
+            if (method.upper(), path) in PUBLIC or path == own:
                 continue
             concrete = path.replace("{run_id}", mine)
             status = client.request(method.upper(), concrete.replace("{", "").replace("}", "")).status_code
@@ -59,15 +76,15 @@ def test_a_workers_token_ends_with_its_run(launch, worker, client, database):
     reporter = worker(run_id)
     client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
     with database.transaction() as session:
-        repository.delete_worker_tokens(session, ended_for_s=0)
+        repository.delete_over(session, ended_for_s=0)
     assert reporter.post("/api/v1/ingest", json=report(run_id)).status_code == 401
 
 
 def test_errors_about_an_assignment_do_not_show_its_token():
     with pytest.raises(ValueError, match="WorkerAssignment") as error:
-        WorkerAssignment.model_validate({"token": "fdk_0a1b2c3d_hunter2", "attempt": 0})
+        WorkerAssignment.model_validate({"starter": "fdk_0a1b2c3d_hunter2", "attempt": 0})
     assert "hunter2" not in str(error.value)
-    fields = dict.fromkeys(WorkerAssignment.model_fields, "x") | {"token": "hunter2"}
+    fields = dict.fromkeys(WorkerAssignment.model_fields, "x") | {"starter": "hunter2"}
     assert "hunter2" not in repr(WorkerAssignment.model_construct(**fields))
 
 

@@ -17,8 +17,8 @@ NO_CHANGE = {
     "run_config_validate": "changes nothing",
     "ingest": "a worker's measurements, which are kept themselves; what follows from them is in the run's log",
 }
-BY_HAND = {"session_create", "session_delete"}
-"""Callers without a token: tested below."""
+BY_HAND = {"session_create", "session_delete", "worker_tokens_create"}
+"""Callers without a token: tested below; and a worker's starter, in workers/test_routes.py."""
 
 
 @pytest.fixture

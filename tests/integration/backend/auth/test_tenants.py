@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from backend.auth.guard import OWNED, PUBLIC, guarded_path_parameters, guarding_scopes
-from backend.auth.service import issue_worker_token
+from backend.auth.service import issue
 from backend.openapi_examples import REQUESTS
 from backend.telemetry import follow
 
@@ -97,13 +97,14 @@ def test_viewers_change_nothing(app, make_user, mine):
 def test_a_token_of_scope_read_changes_nothing_whatever_its_users_role(app, client, bearer, mine):
     reader = bearer(client, ["read"])
     for method, route, _ in owned_routes(app):
-        if method != "GET" and guarding_scopes(route.dependant) != {"ingest"}:
+        if method != "GET" and not guarding_scopes(route.dependant) & {"start", "ingest"}:
             assert send(reader, method, route, mine).status_code == 403, (method, route.path)
 
 
-def test_a_workers_token_opens_nothing_but_the_reports_of_its_run(app, database, alice, launch_in, mine):
+@pytest.mark.parametrize(("scope", "path"), [("start", "/api/v1/ingest/token"), ("ingest", "/api/v1/ingest")])
+def test_a_workers_token_opens_nothing_but_the_reports_of_its_run(app, database, alice, mine, scope, path):
     with database.transaction() as session:
-        token = issue_worker_token(session, UUID(mine["run_id"]))
+        token, _ = issue(session, "worker", [scope], None, run_id=UUID(mine["run_id"]), attempt=1)
     worker = TestClient(app, headers={"Authorization": f"Bearer {token}"})
     opened = {
         (method, route.path)
@@ -112,7 +113,7 @@ def test_a_workers_token_opens_nothing_but_the_reports_of_its_run(app, database,
         for method in route.methods
         if (method, route.path) not in PUBLIC and send(worker, method, route, mine).status_code != 403
     }
-    assert opened == {("POST", "/api/v1/ingest")}
+    assert opened == {("POST", path)}
 
 
 def test_every_owned_path_parameter_is_guarded(app):

@@ -68,6 +68,12 @@ class Cluster:
         return WorkerAssignment.model_validate(json.loads(environment[ASSIGNMENT_VARIABLE]))
 
 
+    def token(self, submission_id, client):
+        """What the job's worker exchanges its starter for."""
+        starter = {"Authorization": f"Bearer {self.assignment(submission_id).starter}"}
+        return client.post("/api/v1/ingest/token", headers=starter).raise_for_status().json()["token"]
+
+
 @pytest.fixture
 def cluster():
     return Cluster()

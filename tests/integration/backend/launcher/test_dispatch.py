@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from backend import queue
+from backend.auth.workers.service import STARTER_LIFETIME_S
 from backend.launcher import service
 from backend.launcher.dispatch import dispatch
 from backend.launcher.jobs import Job, JobState, Node, StartingError, UnreachableError
@@ -51,7 +52,7 @@ def test_the_workers_token_reports_for_its_run_and_does_nothing_else(launch, con
     mine, other = launch()["id"], launch()["id"]
     control.work()
     worker = make_client()
-    worker.headers["Authorization"] = f"Bearer {cluster.assignment(f'{mine}-1').token}"
+    worker.headers["Authorization"] = f"Bearer {cluster.token(f'{mine}-1', worker)}"
     event = {"seq": 1, "emitter": "driver/0", "attempt": 1, "time": "2026-01-01T00:00:00Z"}
     beat = {"kind": "heartbeat", "stage": "train", "step": 3, "stage_progress_fraction": None}
     send = lambda run_id: worker.post(  # noqa: E731
@@ -127,14 +128,14 @@ def test_a_lost_answer_makes_no_second_job(launch, control, cluster):
     assert control.run(run_id)["status_reason"].startswith("Ray has the job.")
 
 
-def test_the_token_of_a_submission_whose_answer_was_lost_still_works(launch, control, cluster, make_client):
+def test_the_starter_of_a_submission_whose_answer_was_lost_still_works(launch, control, cluster, make_client):
     run_id = launch()["id"]
     cluster.is_answer_lost = True
     control.work()
-    token = cluster.assignment(f"{run_id}-1").token
     cluster.is_answer_lost = False
     control.all_due()
     control.work()
+    token = cluster.token(f"{run_id}-1", make_client())
     response = make_client().post("/api/v1/ingest", json={}, headers={"Authorization": f"Bearer {token}"})
     assert response.status_code == 422
 
@@ -148,15 +149,20 @@ def test_tries_that_reach_nobody_make_no_tokens(launch, control, cluster):
     assert control.sql("SELECT count(*) FROM api_token WHERE run_id IS NOT NULL") == [(0,)]
 
 
-def test_a_run_has_one_token_that_lasts(launch, control, cluster, settings):
+def test_a_run_has_one_starter_and_one_token_that_last(launch, control, cluster, settings, make_client):
+    """Those of an attempt before last as long as its events may take."""
     run_id = launch()["id"]
     control.work()
+    cluster.token(f"{run_id}-1", make_client())
     cluster.jobs.clear()
     control.reconcile()
     control.all_due()
     control.work()
-    left_s = "SELECT round(extract(epoch FROM expires_at - now()) / 100) FROM api_token WHERE run_id = :id"
-    assert control.sql(f"{left_s} ORDER BY created_at", id=run_id) == [(settings.drain_s / 100,), (None,)]
+    cluster.token(f"{run_id}-2", make_client())
+    left_s = "SELECT attempt, round(extract(epoch FROM expires_at - now()) / 100) FROM api_token WHERE run_id = :id"
+    drain, lifetime = settings.drain_s / 100, STARTER_LIFETIME_S / 100
+    left = [(1, drain), (1, drain), (2, lifetime), (2, None)]
+    assert control.sql(f"{left_s} ORDER BY created_at", id=run_id) == left
 
 
 def test_one_call_does_so_much_and_leaves_the_rest_to_the_next(launch, control, cluster, monkeypatch):

@@ -28,15 +28,20 @@ from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
 assignment = WorkerAssignment.model_validate_json(os.environ[ASSIGNMENT_VARIABLE])
 seq = 0
 
+def post(path, bearer, body=None):
+    response = httpx.post(f"{assignment.api_url}/api/v1{path}", json=body, trust_env=False,
+                          headers={"Authorization": f"Bearer {bearer}"})
+    response.raise_for_status()
+    return response.json()
+
+token = post("/ingest/token", assignment.starter)["token"]
+
 def send(**body):
     global seq
     seq += 1
     event = {"run_id": str(assignment.run_id), "attempt": assignment.attempt, "emitter": "driver/0", "seq": seq,
              "time": datetime.now(timezone.utc).isoformat(), "body": body}
-    response = httpx.post(f"{assignment.api_url}/api/v1/ingest", json={"events": [event]}, trust_env=False,
-                          headers={"Authorization": f"Bearer {assignment.token}"})
-    response.raise_for_status()
-    return response.json()
+    return post("/ingest", token, {"events": [event]})
 
 if assignment.run_name == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -296,7 +296,7 @@ def test_of_two_rounds_at_the_same_time_one_is_enough(control, database, setting
 
 
 def test_old_rows_are_trimmed_and_tokens_of_ended_runs_die_after_a_while(running, control, cluster, make_client):
-    token = cluster.assignment(f"{running}-1").token
+    token = cluster.token(f"{running}-1", make_client())
     ingest = lambda: make_client().post(  # noqa: E731
         "/api/v1/ingest", json={}, headers={"Authorization": f"Bearer {token}"}
     )

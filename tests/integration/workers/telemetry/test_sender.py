@@ -1,4 +1,5 @@
 import logging
+import os
 import socket
 import time
 import uuid
@@ -11,6 +12,9 @@ from workers.telemetry.sender import Sender, earlier_spools
 from workers.telemetry.spool import Spool
 
 RUN = uuid.uuid4()
+STARTER = "starter"
+PATHS = ["/api/v1/ingest/token", "/api/v1/ingest"]
+BATCHES = PATHS[1:]
 REFUSALS = [
     (401, b'{"detail":"This token has expired."}', "401 This token has expired."),
     (403, b"[]", "403 Forbidden."),
@@ -26,7 +30,7 @@ def spool(tmp_path):
 
 @pytest.fixture
 def sender(ingest_server, spool):
-    sender = Sender(ingest_server.url, "secret", spool, attempt=1)
+    sender = Sender(ingest_server.url, STARTER, spool, attempt=1)
     sender.start()
     yield sender
     sender.close()
@@ -126,7 +130,7 @@ def test_a_server_that_does_not_answer_holds_a_flush_no_longer_than_its_time(ing
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        sender = Sender(f"http://127.0.0.1:{silent.getsockname()[1]}", "secret", spool, attempt=1)
+        sender = Sender(f"http://127.0.0.1:{silent.getsockname()[1]}", STARTER, spool, attempt=1)
         sender._request_timeout_s = 0.1
         started = time.monotonic()
         sender.start()
@@ -137,8 +141,9 @@ def test_a_server_that_does_not_answer_holds_a_flush_no_longer_than_its_time(ing
 
 
 @pytest.mark.parametrize(("status", "content", "words"), REFUSALS)
-def test_who_is_refused_is_told_why(ingest_server, spool, sender, caplog, status, content, words):
-    ingest_server.token, ingest_server.refusal, ingest_server.refusal_content = "other", status, content
+@pytest.mark.parametrize("path", PATHS)
+def test_who_is_refused_is_told_why(ingest_server, spool, sender, caplog, status, content, words, path):
+    ingest_server.refused_paths, ingest_server.refusal, ingest_server.refusal_content = (path,), status, content
     with caplog.at_level(logging.WARNING):
         _say(spool, "a")
         ingest_server.wait_for_requests(3)
@@ -147,18 +152,88 @@ def test_who_is_refused_is_told_why(ingest_server, spool, sender, caplog, status
     assert "Cannot reach" not in told
 
 
-def test_a_wrong_token_is_tried_again_until_it_is_right(ingest_server, spool, sender):
-    ingest_server.token = "other"
+@pytest.mark.parametrize("path", PATHS)
+def test_who_is_refused_tries_again_until_it_is_taken(ingest_server, spool, sender, path):
+    ingest_server.refused_paths = (path,)
     _say(spool, "a")
     assert not sender.flush(0.5)
-    ingest_server.token = "secret"
+    ingest_server.refused_paths = ()
     assert sender.flush(10)
 
 
+def test_a_starter_is_exchanged_once_and_what_it_brought_stays_in_memory(ingest_server, spool, sender, tmp_path):
+    _say(spool, "a")
+    assert sender.flush(5)
+    _say(spool, "b")
+    assert sender.flush(5)
+    assert ingest_server.tokens == {STARTER: ["starter/1"]}
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"starter/" in path.read_bytes()]
+    assert "starter/1" not in "".join(os.environ.values())
+
+
+def test_a_token_whose_answer_was_lost_is_replaced(ingest_server, spool, sender):
+    ingest_server.drop_tokens = 2
+    _say(spool, "a")
+    assert sender.flush(10)
+    assert ingest_server.tokens == {STARTER: ["starter/1", "starter/2", "starter/3"]}
+    assert _messages(ingest_server) == ["a"]
+
+
+def test_a_token_that_another_has_replaced_before_it_was_used_is_exchanged_for_anew(ingest_server, spool, sender):
+    """Another has read the starter and came between."""
+    ingest_server.refused_paths = BATCHES
+    _say(spool, "a")
+    ingest_server.wait_for(lambda: ingest_server.tokens[STARTER])
+    stolen = ingest_server.exchange(STARTER).token
+    ingest_server.refused_paths = ()
+    assert sender.flush(10)
+    assert _messages(ingest_server) == ["a"]
+    assert not ingest_server.is_good(stolen, BATCHES[0])
+
+
+def test_whose_starter_another_has_used_says_so_and_is_dismissed(ingest_server, spool, caplog):
+    stolen = ingest_server.exchange(STARTER).token
+    assert ingest_server.is_good(stolen, BATCHES[0])
+    sender = Sender(ingest_server.url, STARTER, spool, attempt=1, lasting_s=0.3)
+    with caplog.at_level(logging.WARNING):
+        sender.start()
+        _say(spool, "a")
+        assert not sender.flush(30)
+    assert sender.is_dismissed
+    sender.close()
+    assert "does not take this worker's starter: 401" in caplog.text
+    assert "somebody else has read the starter" in caplog.text
+
+
+def test_who_has_reported_keeps_its_token_however_it_is_answered(ingest_server, spool, sender):
+    """The starter is worthless by then: to present it again would be an alarm."""
+    _say(spool, "a")
+    assert sender.flush(5)
+    ingest_server.refused_paths = BATCHES
+    _say(spool, "b")
+    ingest_server.wait_for_requests(3)
+    ingest_server.refused_paths = ()
+    assert sender.flush(10)
+    assert ingest_server.tokens == {STARTER: ["starter/1"]}
+
+
+@pytest.mark.parametrize(
+    "answer", [b'{"token": ["fdk_hunter2"]}', b'{"tokens": "fdk_hunter2"}', b'{"token": "fdk_hunter2']
+)
+def test_an_answer_that_is_none_is_not_shown(ingest_server, spool, sender, caplog, answer):
+    ingest_server.refused_paths, ingest_server.refusal, ingest_server.refusal_content = PATHS[:1], 200, answer
+    with caplog.at_level(logging.DEBUG):
+        _say(spool, "a")
+        ingest_server.wait_for_requests(2)
+    assert "answer cannot be understood" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("status", [401, 403])
-def test_who_is_refused_for_long_is_dismissed_and_does_not_wait(ingest_server, spool, status):
-    ingest_server.token, ingest_server.refusal = "other", status
-    sender = Sender(ingest_server.url, "secret", spool, attempt=1, lasting_s=0.3)
+def test_who_is_refused_for_long_is_dismissed_and_does_not_wait(ingest_server, spool, status, path):
+    ingest_server.refused_paths, ingest_server.refusal = (path,), status
+    sender = Sender(ingest_server.url, STARTER, spool, attempt=1, lasting_s=0.3)
     sender.start()
     _say(spool, "a")
     assert not sender.is_dismissed
@@ -166,14 +241,14 @@ def test_who_is_refused_for_long_is_dismissed_and_does_not_wait(ingest_server, s
     assert not sender.flush(30)
     assert time.monotonic() - started < 10
     assert sender.is_dismissed
-    ingest_server.token = "secret"
+    ingest_server.refused_paths = ()
     ingest_server.wait_for(lambda: _messages(ingest_server) == ["a"])
     sender.close()
     assert not sender.is_dismissed
 
 
 def test_a_server_that_is_away_dismisses_nobody(ingest_server, spool):
-    sender = Sender(ingest_server.url, "secret", spool, attempt=1, lasting_s=0.0)
+    sender = Sender(ingest_server.url, STARTER, spool, attempt=1, lasting_s=0.0)
     ingest_server.down()
     sender.start()
     _say(spool, "a")
@@ -198,7 +273,7 @@ def test_earlier_attempts_spools_are_delivered_by_the_next(ingest_server, tmp_pa
             _say(old, *(f"{attempt}.{i}" for i in range(700)))
     with Spool(tmp_path / "attempt-3" / "spool", RUN, 3, "driver/0") as mine:
         earlier = earlier_spools(tmp_path, 3)
-        sender = Sender(ingest_server.url, "secret", mine, 3, earlier)
+        sender = Sender(ingest_server.url, STARTER, mine, 3, earlier)
         sender.start()
         _say(mine, "new")
         assert sender.flush(30)  # what earlier attempts left counts, too

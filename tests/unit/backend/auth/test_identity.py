@@ -16,10 +16,11 @@ EVERY = effective_scopes(["admin"])
         (["write"], {"read", "write"}),
         (["admin"], {"read", "write", "admin"}),
         (["ingest"], {"ingest"}),
+        (["start"], {"start"}),
         (["root", "read"], {"read"}),
     ],
 )
-def test_a_scope_includes_the_lesser_ones_and_none_includes_ingest(given, effective):
+def test_a_scope_includes_the_lesser_ones_and_none_includes_a_workers(given, effective):
     assert effective_scopes(given) == effective
 
 
@@ -29,7 +30,7 @@ def test_a_scope_includes_the_lesser_ones_and_none_includes_ingest(given, effect
 )
 def test_a_role_counts_in_its_project_alone(role, allowed):
     principal = Principal("user:x", EVERY, roles={A: role})
-    scopes = ("read", "write", "admin", "ingest")
+    scopes = ("read", "write", "admin", "start", "ingest")
     assert {scope for scope in scopes if principal.allows_in(A, scope)} == allowed
     assert not any(principal.allows_in(B, scope) for scope in scopes)
     assert principal.projects("read") == {A}
