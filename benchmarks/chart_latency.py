@@ -25,7 +25,7 @@ import httpx
 from playwright.sync_api import Page, sync_playwright
 from sqlalchemy import select
 
-from backend.auth import service as auth
+from backend.auth.workers import service as workers
 from backend.db import Database
 from backend.embedded.binaries import system_dir_for
 from backend.embedded.home import Home
@@ -91,7 +91,7 @@ def _database_url(home: Home, port: int) -> str:
 
 
 def make_run(database: Database, num_steps: int) -> tuple[UUID, str]:
-    """(id, worker's token) of a running run, on a cluster that does not answer and so says nothing about it."""
+    """(id, its job's starter) of a running run, on a cluster that does not answer and so says nothing about it."""
     config = RunConfig.model_validate({"grpo": {"num_steps": num_steps}})
     fields = {"config": config.model_dump(mode="json"), "config_sha256": config.sha256()}
     run_id = uuid4()
@@ -104,14 +104,14 @@ def make_run(database: Database, num_steps: int) -> tuple[UUID, str]:
         run.attempts = [Attempt(number=1, submission_id=f"{run_id}-1", **fields)]
         session.add(run)
         session.flush()
-        return run_id, auth.issue_worker_token(session, run_id)
+        return run_id, workers.issue_starter(session, run_id, 1)
 
 
 @contextmanager
-def worker(url: str, run_id: UUID, token: str) -> Iterator[Reporter]:
+def worker(url: str, run_id: UUID, starter: str) -> Iterator[Reporter]:
     """The part of a worker that reports."""
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder), run_id, 1, "driver/0") as spool:
-        sender, reporter = Sender(url, token, spool, 1), Reporter(spool)
+        sender, reporter = Sender(url, starter, spool, 1), Reporter(spool)
         sender.start()
         reporter.started(None, "benchmark", {})
         reporter.start()
@@ -169,8 +169,8 @@ def summary(times: list[float]) -> dict[str, float]:
 def measure(num_points: int, chromium: str | None) -> dict[str, dict[str, float]]:
     """A step of one series, and a whole step with its many charts."""
     with installation() as (url, home, database):
-        run_id, token = make_run(database, 2 * num_points + 2)
-        with worker(url, run_id, token) as reporter, run_page(url, home, run_id, chromium) as page:
+        run_id, starter = make_run(database, 2 * num_points + 2)
+        with worker(url, run_id, starter) as reporter, run_page(url, home, run_id, chromium) as page:
             reporter.stage(Stage.GENERATION, 1)  # during set-up other charts stand first
             latencies_ms(page, reporter, range(1, 3), WHOLE_STEP)  # the chart library and the first drawing
             halves = range(3, 3 + num_points), range(3 + num_points, 3 + 2 * num_points)
