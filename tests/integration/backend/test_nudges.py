@@ -2,6 +2,7 @@ import time
 
 import redis
 
+from backend.db import Database
 from backend.nudges import CHANNEL, Sender
 
 
@@ -33,8 +34,10 @@ def test_an_outage_is_logged_once(caplog):
     assert caplog.text.count("Redis takes no nudges") == 1
 
 
-def test_launching_does_not_wait_for_a_redis_that_is_down(app, launch, database, caplog):
-    database._info["redis_url"] = "redis://127.0.0.1:1/9"  # nobody else's: a process logs an outage of a broker once
+def test_launching_does_not_wait_for_a_redis_that_is_down(app, launch, database, settings, caplog):
+    database.close()
+    broker = "redis://127.0.0.1:1/9"  # nobody else's: a process logs an outage of a broker once
+    app.state.database = Database(settings.model_copy(update={"redis_url": broker}))
     launch()  # the client's libraries are loaded once
     begin = time.monotonic()
     for _ in range(5):
