@@ -18,7 +18,7 @@ SWITCHING_GAIN = 0.01
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
 TRIAL_SHARE = 0.01
 """Of the time of rounds without a draft, how much may be lost by trying whether drafts pay again."""
-_OPTIMISM = 0.5
+_OPTIMISM = 1.0
 """Standard deviations of a length's cost by which it is taken to be better than it looks. What may well be as good
 as the best is so tried until it is known, which costs little, and what cannot be never is."""
 _LEAST_PRICE = 0.05

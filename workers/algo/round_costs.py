@@ -16,9 +16,9 @@ _LARGEST_SURPRISE = 0.35
 """More than this, in logarithms, is an interruption and counts as this much."""
 _DRIFT_VARIANCES = (0.01**2, 0.003**2, 0.0007**2)
 """Of a, b and d, added every round: by 1,000 rounds a kind that did not run is off by some 2 %."""
-_FIRST_VARIANCES = (0.1**2, 0.05**2, 0.03**2)
+_FIRST_VARIANCES = (0.1**2, 0.05**2, 0.06**2)
 """Of a, b and d after the first measurement."""
-_LARGEST_VARIANCE = 0.06**2
+_LARGEST_VARIANCE = 0.07**2
 """Of d: kinds that never run do not become unknown."""
 _LINE_SHARE = 0.25
 """How much of a measured time is replaced by the line through all of its number of sequences, whose noise is less. Not

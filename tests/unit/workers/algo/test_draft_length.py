@@ -74,15 +74,17 @@ def test_what_trials_of_a_worthless_draft_lose_is_bound():
 def test_a_draft_that_has_become_good_is_taken_up_again():
     controlled, table = controller(scale=0.003), CostTable(costs(scale=0.003), MAX_LENGTH)
     tell(controlled, 8, 6, 0.1, rounds=50, table=table)
-    (length,) = set(rounds_of(controlled, 8, 0.9, 3000, table)[-100:])
-    assert speed(8, 0.9, length) > 0.985 * speed(8, 0.9, best_length(8, 0.9))
+    last = rounds_of(controlled, 8, 0.9, 3000, table)[-100:]
+    assert min(speed(8, 0.9, length) for length in last) > 0.95 * speed(8, 0.9, best_length(8, 0.9))
+    assert speed(8, 0.9, max(set(last), key=last.count)) > 0.985 * speed(8, 0.9, best_length(8, 0.9))
 
 
-def test_what_may_be_the_best_is_tried_and_what_cannot_be_is_not():
-    """Measured costs are 3 % wrong at one length; the truth is found, and hopeless lengths never run."""
+@pytest.mark.parametrize("error", [1.03, 1.08])
+def test_what_may_be_the_best_is_tried_and_what_cannot_be_is_not(error):
+    """The best length was measured too dear; the truth is found, and hopeless lengths never run."""
     true = CostTable(costs(), MAX_LENGTH)
     best = best_length(4, 0.8)
-    wrong = [(n, k, s * (1.03 if k == best else 1.0)) for n, k, s in costs()]
+    wrong = [(n, k, s * (error if k == best else 1.0)) for n, k, s in costs()]
     controlled = DraftLengthController(MAX_LENGTH, CostTable(wrong, MAX_LENGTH))
     chosen = rounds_of(controlled, 4, 0.8, 3000, true)
     speeds = [sum(0.8**i for i in range(k + 1)) / true.seconds(4, k) for k in range(MAX_LENGTH + 1)]
