@@ -1746,11 +1746,14 @@ export interface components {
       data_dirs?: string[] | null;
       /** Max Concurrent Runs */
       max_concurrent_runs?: number | null;
-      /** Max Concurrent Runs Per Project */
+      /**
+       * Max Concurrent Runs Per Project
+       * @description Null lifts the limit.
+       */
       max_concurrent_runs_per_project?: number | null;
       /**
        * Max Concurrent Runs Per User
-       * @description As many as max_concurrent_runs lift the limit.
+       * @description Null lifts the limit.
        */
       max_concurrent_runs_per_user?: number | null;
       /** Python */
@@ -1869,6 +1872,16 @@ export interface components {
        * @enum {string}
        */
       kind: "container";
+      /**
+       * Options
+       * @description Options of `podman run` beside Ray's own, as GPUs need them. The folders storage_dir and data_dirs are in every
+       *     container by themselves, the latter for reading.
+       * @default []
+       * @example [
+       *       "--device=nvidia.com/gpu=all"
+       *     ]
+       */
+      options?: string[];
     };
     /**
      * DatasetTask
@@ -4702,8 +4715,9 @@ export interface components {
       max_match_tokens?: number;
       /**
        * Max Stored Tokens
-       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.4 KB each; the prompts not seen for
-       *     longest are forgotten first. Give it room for an epoch's responses, or none is left when its prompt comes again.
+       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.1 KB each (0.4 KB where no C compiler
+       *     is); the prompts not seen for longest are forgotten first. Give it room for an epoch's responses, or none is left
+       *     when its prompt comes again.
        * @default 250000
        */
       max_stored_tokens?: number;
