@@ -14,6 +14,7 @@ import { RunPage } from "./pages/run/run-page.tsx";
 import { RunsPage } from "./pages/runs/runs-page.tsx";
 import { SettingsPage } from "./pages/settings/settings-page.tsx";
 import { SweepPage } from "./pages/sweep/sweep-page.tsx";
+import { SweepsPage } from "./pages/sweeps/sweeps-page.tsx";
 import { WebhooksPage } from "./pages/webhooks/webhooks-page.tsx";
 
 const queryClient = new QueryClient({
@@ -65,6 +66,7 @@ const router = createBrowserRouter([
           { index: true, element: <Navigate to="/runs" replace /> },
           { path: "runs", element: <RunsPage /> },
           { path: "runs/:runId", element: <RunPage /> },
+          { path: "sweeps", element: <SweepsPage /> },
           { path: "sweeps/:sweepId", element: <SweepPage /> },
           { path: "launch", element: <LaunchPage /> },
           { path: "clusters", element: <ClustersPage /> },

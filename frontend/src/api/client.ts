@@ -32,6 +32,22 @@ interface Answer<T> {
 
 /** The body of a success; anything else is thrown as an ApiProblem. */
 export async function unwrap<T>(answer: Promise<Answer<T>>): Promise<T> {
+  return (await settle(answer)).data as T;
+}
+
+/** Something that others may change meanwhile, and the tag of its version. */
+export interface Tagged<T> {
+  value: T;
+  etag: string | null;
+}
+
+/** The same with its tag, to be given back as If-Match with a change. */
+export async function unwrapTagged<T>(answer: Promise<Answer<T>>): Promise<Tagged<T>> {
+  const { data, response } = await settle(answer);
+  return { value: data as T, etag: response.headers.get("ETag") };
+}
+
+async function settle<T>(answer: Promise<Answer<T>>): Promise<Answer<T>> {
   let settled: Answer<T>;
   try {
     settled = await answer;
@@ -43,5 +59,5 @@ export async function unwrap<T>(answer: Promise<Answer<T>>): Promise<T> {
     );
   }
   if (!settled.response.ok) throw problemOf(settled.response, settled.error);
-  return settled.data as T;
+  return settled;
 }

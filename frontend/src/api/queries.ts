@@ -57,6 +57,34 @@ export function runQuery(runId: string) {
   });
 }
 
+export const sweepsKey = ["sweeps"] as const;
+
+/** Asked again and again while runs of one that is shown go on. */
+export function sweepsQuery({
+  project,
+  bestBy,
+}: {
+  project: string;
+  bestBy: Schemas["SweepBest"]["metric"];
+}) {
+  return infiniteQueryOptions({
+    queryKey: [...sweepsKey, project, bestBy],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET("/api/v1/sweeps", {
+          params: { query: { limit: 50, cursor: pageParam, project: project || undefined, best_by: bestBy } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    placeholderData: (previous) => previous,
+    refetchInterval: (query) => {
+      const items = query.state.data?.pages.flatMap((page) => page.items) ?? [];
+      return items.every((sweep) => sweep.is_ended) ? 15_000 : 4_000;
+    },
+  });
+}
+
 /** Asked again and again until all its runs have ended. */
 export function sweepQuery(sweepId: string) {
   return queryOptions({
@@ -130,6 +158,14 @@ export const clustersQuery = queryOptions({
   queryKey: ["clusters"],
   queryFn: () => unwrap(api.GET("/api/v1/clusters")),
 });
+
+/** Who uses a cluster and who waits for it, of the runs that the reader may see. */
+export function clusterSharesQuery(name: string) {
+  return queryOptions({
+    queryKey: [...clustersQuery.queryKey, name, "shares"],
+    queryFn: () => unwrap(api.GET("/api/v1/clusters/{name}/shares", { params: { path: { name } } })),
+  });
+}
 
 export const webhooksQuery = queryOptions({
   queryKey: ["webhooks"],

@@ -13,6 +13,11 @@ export const RunsIcon = () => (
     <path d="M2 4h12M2 8h12M2 12h8" />
   </Icon>
 );
+export const SweepsIcon = () => (
+  <Icon>
+    <path d="M2.5 13.5v-11M2.5 13.5h11M6 10.5v-3M9 10.5v-6M12 10.5v-4" />
+  </Icon>
+);
 export const LaunchIcon = () => (
   <Icon>
     <path d="M4.5 2.8v10.4L13 8z" />

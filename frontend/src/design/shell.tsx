@@ -1,9 +1,10 @@
 import { NavLink, Outlet } from "react-router";
 import { useStreamState } from "../stream/use-stream.ts";
-import { AccessIcon, ClustersIcon, LaunchIcon, RunsIcon, SettingsIcon } from "./icons.tsx";
+import { AccessIcon, ClustersIcon, LaunchIcon, RunsIcon, SettingsIcon, SweepsIcon } from "./icons.tsx";
 
 const PAGES = [
   { to: "/runs", name: "Runs", icon: RunsIcon },
+  { to: "/sweeps", name: "Sweeps", icon: SweepsIcon },
   { to: "/launch", name: "Launch", icon: LaunchIcon },
   { to: "/clusters", name: "Clusters", icon: ClustersIcon },
   { to: "/access", name: "Access", icon: AccessIcon },

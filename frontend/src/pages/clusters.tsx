@@ -5,6 +5,7 @@ import { Page } from "../design/page.tsx";
 import { Empty, ProblemNote, Waiting } from "../design/states.tsx";
 import { formatNumber, plural } from "../format/number.ts";
 import { ClusterCheck } from "./cluster-check.tsx";
+import { ClusterLimits } from "./cluster-limits.tsx";
 
 type Cluster = Schemas["ClusterRead"];
 
@@ -47,11 +48,6 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
       <dl className="facts">
         <dt>Address</dt>
         <dd className="mono">{cluster.address ?? "this machine, started with the first run"}</dd>
-        <dt>Runs</dt>
-        <dd>
-          {cluster.num_live_runs} of {plural(cluster.max_concurrent_runs, "place")} taken
-          {cluster.num_queued_runs > 0 && `, ${cluster.num_queued_runs} waiting`}
-        </dd>
         <dt>Code</dt>
         <dd>
           <Code cluster={cluster} />
@@ -72,6 +68,7 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
         <dd className="mono">{cluster.storage_dir}</dd>
         <Resources resources={cluster.resources} />
       </dl>
+      <ClusterLimits cluster={cluster} />
       {!cluster.is_embedded && <ClusterCheck name={cluster.name} />}
     </li>
   );

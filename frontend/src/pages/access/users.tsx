@@ -5,6 +5,9 @@ import { usersQuery } from "../../api/queries.ts";
 import { Confirm } from "../../design/confirm.tsx";
 import { CopyButton } from "../../design/copy.tsx";
 import { ProblemNote, Waiting } from "../../design/states.tsx";
+import { EditProblem } from "../../edits/conflict-note.tsx";
+import { saveEdit } from "../../edits/editable.ts";
+import { editableUser } from "../../edits/kinds.ts";
 import { formatExact } from "../../format/time.ts";
 
 type User = Schemas["UserRead"];
@@ -67,8 +70,8 @@ function UserRow({ user }: { user: User }) {
   const queryClient = useQueryClient();
   const at = { params: { path: { user: user.name } } };
   const update = useMutation({
-    mutationFn: (body: Schemas["UserUpdate"]) => unwrap(api.PATCH("/api/v1/users/{user}", { ...at, body })),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: usersQuery.queryKey }),
+    mutationFn: (body: Schemas["UserUpdate"]) => saveEdit(editableUser(user.name), user, body),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: usersQuery.queryKey }),
   });
   const link = useMutation({ mutationFn: () => unwrap(api.POST("/api/v1/users/{user}/login-links", at)) });
   const error = update.error ?? link.error;
@@ -118,7 +121,7 @@ function UserRow({ user }: { user: User }) {
           <CopyButton text={link.data.url} label="Copy the link" />
         </div>
       )}
-      {error && <ProblemNote error={error} />}
+      {error && <EditProblem error={error} />}
       {isAsking && (
         <Confirm
           title={`Shut “${user.name}” out?`}

@@ -10,6 +10,8 @@ export interface Draft {
   labels: string;
   notes: string;
   maxAttempts: unknown;
+  /** In the queue; undefined for 0. */
+  priority: unknown;
   gates: GatesDraft;
   form: FormState;
 }
@@ -22,6 +24,7 @@ export const EMPTY_DRAFT: Draft = {
   labels: "",
   notes: "",
   maxAttempts: undefined,
+  priority: undefined,
   gates: NO_GATES,
   form: EMPTY_FORM,
 };

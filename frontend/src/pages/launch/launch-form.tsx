@@ -92,6 +92,7 @@ function requestOf(
     config: config as Schemas["RunCreate"]["config"],
     // Text that is no number goes as it is: the server says what is wrong with it.
     ...(draft.maxAttempts === undefined ? {} : { max_attempts: draft.maxAttempts as number }),
+    ...(draft.priority === undefined ? {} : { priority: draft.priority as number }),
     ...(clonedFromId ? { cloned_from_id: clonedFromId } : {}),
   };
 }

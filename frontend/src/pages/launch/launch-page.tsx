@@ -84,6 +84,8 @@ function draftOfRun(root: ObjectNode, run: RunRead): Draft {
     labels: labelsText(run.labels),
     notes: run.notes,
     maxAttempts: run.max_attempts === 3 ? undefined : run.max_attempts,
+    // As the server has it: a clone does not take the place in the queue that the other run was given.
+    priority: undefined,
     gates: gatesDraft(run.gates),
     form: { values: withoutDefaults(root, run.config), memory: {} },
   };

@@ -1,5 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
+import type { Schemas } from "../../api/client.ts";
 import { clustersQuery, projectsQuery } from "../../api/queries.ts";
+import { plural } from "../../format/number.ts";
 import { FieldRow, NumberInput } from "../../forms/field.tsx";
 import type { Problems } from "../../forms/problems.ts";
 import type { Draft } from "./draft.ts";
@@ -61,7 +63,7 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
       <FieldRow
         id="run-cluster"
         label="Cluster"
-        help="The Ray cluster that carries it."
+        help={clusterHelp(clusters.data?.find(({ name }) => name === draft.cluster))}
         messages={at("/cluster")}
       >
         <select
@@ -76,6 +78,23 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
             <option key={name}>{name}</option>
           ))}
         </select>
+      </FieldRow>
+      <FieldRow
+        id="run-priority"
+        label="Priority"
+        help="In the queue of the cluster: each level is worth ten minutes of waiting. Allowed: −100 to 100; above 50 is for those who administer the project."
+        messages={at("/priority")}
+        reset={draft.priority === undefined ? undefined : () => onChange({ priority: undefined })}
+        resetTo="0"
+      >
+        <NumberInput
+          id="run-priority"
+          value={draft.priority}
+          placeholder="0"
+          aria-invalid={at("/priority").length > 0}
+          aria-describedby="run-priority-help run-priority-problems"
+          onChange={(priority) => onChange({ priority })}
+        />
       </FieldRow>
       <FieldRow
         id="run-labels"
@@ -124,6 +143,16 @@ export function RunFields({ draft, problems, onChange }: RunFieldsProps) {
       </FieldRow>
     </fieldset>
   );
+}
+
+/** What a run that goes there now would meet. */
+export function clusterHelp(cluster: Schemas["ClusterRead"] | undefined): string {
+  if (!cluster) return "The Ray cluster that carries it.";
+  const { num_live_runs, num_queued_runs, max_concurrent_runs } = cluster;
+  const places = `${num_live_runs} of ${plural(max_concurrent_runs, "place")} taken`;
+  const waits = num_queued_runs > 0 ? `, ${plural(num_queued_runs, "run")} waiting` : "";
+  const isFull = num_live_runs >= max_concurrent_runs || num_queued_runs > 0;
+  return `The Ray cluster that carries it: ${places}${waits}${isFull ? ". Yours would wait in its queue." : "."}`;
 }
 
 /** Messages of a field and of anything inside it, such as one label. */

@@ -7,6 +7,8 @@ import { Confirm } from "../../design/confirm.tsx";
 import { ProblemNote } from "../../design/states.tsx";
 import { StatusBadge } from "../../design/status.tsx";
 import { RelativeTime, useNow } from "../../design/time.tsx";
+import { DetailsForm } from "../../edits/details-form.tsx";
+import { editableRun } from "../../edits/kinds.ts";
 import { formatDuration } from "../../format/time.ts";
 import { Labels, QueuePlace } from "../runs/run-table.tsx";
 import { GatesBadge } from "./gates/gates-badge.tsx";
@@ -14,6 +16,12 @@ import { RunProgress } from "./progress.tsx";
 
 /** What the run is, how far it has come, and what can be done with it. */
 export function RunHeader({ run }: { run: RunRead }) {
+  const [isEditing, setEditing] = useState(false);
+  const queryClient = useQueryClient();
+  const saved = (changed: RunRead) => {
+    queryClient.setQueryData(runQuery(run.id).queryKey, changed);
+    setEditing(false);
+  };
   return (
     <header className="run-head">
       <div className="run-title">
@@ -34,13 +42,26 @@ export function RunHeader({ run }: { run: RunRead }) {
         </p>
       </div>
       <div className="actions">
+        <button type="button" className="button" onClick={() => setEditing(true)} disabled={isEditing}>
+          Edit
+        </button>
         <Link className="button" to={`/launch?clone=${run.id}`}>
           Clone
         </Link>
         {!run.is_ended && <StopButton run={run} />}
       </div>
       <StatusReason run={run} />
-      {run.notes && <p className="run-notes">{run.notes}</p>}
+      {isEditing && (
+        <DetailsForm
+          noun="run"
+          editable={editableRun(run.id)}
+          seen={run}
+          hasPriority={run.status === "queued"}
+          onSaved={saved}
+          onCancel={() => setEditing(false)}
+        />
+      )}
+      {!isEditing && run.notes && <p className="run-notes">{run.notes}</p>}
     </header>
   );
 }

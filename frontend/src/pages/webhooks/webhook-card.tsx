@@ -3,8 +3,10 @@ import { useState } from "react";
 import { api, type Schemas, unwrap } from "../../api/client.ts";
 import { webhooksQuery } from "../../api/queries.ts";
 import { Confirm } from "../../design/confirm.tsx";
-import { ProblemNote } from "../../design/states.tsx";
 import { RelativeTime } from "../../design/time.tsx";
+import { EditProblem } from "../../edits/conflict-note.tsx";
+import { saveEdit } from "../../edits/editable.ts";
+import { editableWebhook } from "../../edits/kinds.ts";
 import { plural } from "../../format/number.ts";
 import { Deliveries } from "./deliveries.tsx";
 import { SecretNote } from "./secret-note.tsx";
@@ -57,7 +59,7 @@ export function WebhookCard({ webhook }: { webhook: Webhook }) {
           Delete
         </button>
       </div>
-      {error && <ProblemNote error={error} />}
+      {error && <EditProblem error={error} />}
       {rotate.data && <SecretNote name={webhook.name} secret={rotate.data.secret} onClose={rotate.reset} />}
       {isOpen && <Deliveries webhook={webhook} />}
       {asking === "delete" && (
@@ -119,7 +121,8 @@ function Facts({ webhook }: { webhook: Webhook }) {
   );
 }
 
-function useChanges({ id, is_enabled }: Webhook) {
+function useChanges(webhook: Webhook) {
+  const { id, is_enabled } = webhook;
   const queryClient = useQueryClient();
   const onSuccess = () => queryClient.invalidateQueries({ queryKey: webhooksQuery.queryKey });
   const params = { params: { path: { webhook_id: id } } };
@@ -129,9 +132,8 @@ function useChanges({ id, is_enabled }: Webhook) {
       onSuccess,
     }),
     enable: useMutation({
-      mutationFn: () =>
-        unwrap(api.PATCH("/api/v1/webhooks/{webhook_id}", { ...params, body: { is_enabled: !is_enabled } })),
-      onSuccess,
+      mutationFn: () => saveEdit(editableWebhook(id), webhook, { is_enabled: !is_enabled }),
+      onSettled: onSuccess,
     }),
     rotate: useMutation({
       mutationFn: () =>
