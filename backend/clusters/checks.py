@@ -19,6 +19,8 @@ from backend.settings import Settings
 from contract.cluster_check import CHECK_VARIABLE, CheckOrder, Finding, report_in
 
 NUM_LOG_LINES = 60
+_NEW = "FOREDECK_CHECK_ID"
+"""Ray remembers for ten minutes what it could not set up: a check after the mend must not be what was before."""
 _COMPARED = ("foredeck", "ray")
 """Packages that must be of the control plane's own version."""
 
@@ -75,12 +77,13 @@ def _load(database: Database, name: str) -> _Place:
         order = CheckOrder(
             api_url=cluster.api_url, storage_dir=cluster.storage_dir, reward_modules=cluster.reward_modules
         )
+        check_id = f"check-{name}-{token_hex(4)}"
         submission = Submission(
-            submission_id=f"check-{name}-{token_hex(4)}",
+            submission_id=check_id,
             entrypoint=f"{shlex.quote(cluster.python)} -m workers.check_cluster",
-            environment={CHECK_VARIABLE: order.model_dump_json()},
+            environment={CHECK_VARIABLE: order.model_dump_json(), _NEW: check_id},
             metadata={"check": name},
-            runtime_env=stored(cluster.code).runtime_env(),
+            runtime_env=stored(cluster.code).runtime_env([cluster.storage_dir], cluster.data_dirs or []),
         )
         return _Place(Target(cluster.name, cluster.address), submission)
 

@@ -1,6 +1,8 @@
 """How our code and what it needs come to a cluster's machines: chosen at registration, never by a run."""
 
 import re
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,6 +14,9 @@ _SCHEMES = ("https", "s3", "gs")
 _ENDINGS = (".zip", ".whl")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?"
 _PINNED = re.compile(rf"{_NAME}(==[A-Za-z0-9.!+_-]+| @ https://[^\s@]+)")
+_OPTION = re.compile(r"--[a-z][a-z-]*(=[\w.,:/=@%+-]+)?")
+_SETUP_TIMEOUT_S = 3600
+"""Ray gives up after 600 s, which is less than several GB of CUDA's libraries may take on their way."""
 _SO_THAT = ": a run that is resumed must find what it began with"
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9._:/-]*(:(?P<tag>[\w][\w.-]*)|@sha256:[0-9a-f]{64})")
 
@@ -38,10 +43,20 @@ def _image(image: str) -> str:
     return image
 
 
+def _option(option: str) -> str:
+    if not _OPTION.fullmatch(option):
+        raise ValueError("must be one option of podman run in the form --name or --name=value")
+    return option
+
+
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Archive = Annotated[Text, AfterValidator(_archive)]
 Requirement = Annotated[Text, AfterValidator(_pinned)]
 Image = Annotated[Text, AfterValidator(_image)]
+Option = Annotated[Text, AfterValidator(_option)]
+
+
+_CONFIG = {"config": {"setup_timeout_seconds": _SETUP_TIMEOUT_S}}
 
 
 class InstalledCode(Request):
@@ -49,8 +64,8 @@ class InstalledCode(Request):
 
     kind: Literal["installed"] = "installed"
 
-    def runtime_env(self) -> dict[str, Any]:
-        """What Ray is told with every job."""
+    def runtime_env(self, writable: Sequence[str] = (), readable: Sequence[str] = ()) -> dict[str, Any]:
+        """What Ray is told with every job. writable, readable: folders of the machine that a job needs."""
         return {}
 
 
@@ -71,8 +86,8 @@ class RuntimeEnvCode(Request):
             raise ValueError("must name a working_dir, py_modules or pip: it is how the workers package gets there")
         return self
 
-    def runtime_env(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"kind"}, exclude_defaults=True)
+    def runtime_env(self, writable: Sequence[str] = (), readable: Sequence[str] = ()) -> dict[str, Any]:
+        return self.model_dump(exclude={"kind"}, exclude_defaults=True) | _CONFIG
 
 
 class ContainerCode(Request):
@@ -81,9 +96,16 @@ class ContainerCode(Request):
     kind: Literal["container"] = "container"
     image: Image = Field(examples=["registry.example.org/foredeck:0.1.0"])
     """With the workers package in the image's interpreter `python`, and the cluster's version of Ray."""
+    options: list[Option] = Field([], max_length=50, examples=[["--device=nvidia.com/gpu=all"]])
+    """Options of `podman run` beside Ray's own, as GPUs need them. The folders storage_dir and data_dirs are in every
+    container by themselves, the latter for reading."""
 
-    def runtime_env(self) -> dict[str, Any]:
-        return {"image_uri": self.image}
+    def runtime_env(self, writable: Sequence[str] = (), readable: Sequence[str] = ()) -> dict[str, Any]:
+        """Ray makes a shell command of it. Its newer `image_uri` takes an image and nothing else, no folders either."""
+        folders = [f"{path}:{path}" for path in writable]
+        folders += [f"{path}:{path}:ro" for path in readable if path not in writable]
+        mounts = [f"--volume={shlex.quote(folder)}" for folder in folders]
+        return {"container": {"image": self.image, "run_options": ["--rm", *mounts, *self.options]}} | _CONFIG
 
 
 ClusterCode = Annotated[InstalledCode | RuntimeEnvCode | ContainerCode, Field(discriminator="kind")]
@@ -94,3 +116,12 @@ _ADAPTER: TypeAdapter[InstalledCode | RuntimeEnvCode | ContainerCode] = TypeAdap
 def stored(code: dict[str, Any]) -> InstalledCode | RuntimeEnvCode | ContainerCode:
     """As a cluster's row has it."""
     return _ADAPTER.validate_python(code)
+
+
+def wrong_python(python: str, code: Mapping[str, Any]) -> str | None:
+    """What is wrong with the interpreter for this code, if anything."""
+    has_its_own = code["kind"] == "container" or code.get("pip")
+    if not has_its_own or python == "python":
+        return None
+    what = "a container" if code["kind"] == "container" else "pip"
+    return f"python = {python} must be `python` with code of {what}, which brings an interpreter of its own"

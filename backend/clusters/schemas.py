@@ -8,7 +8,7 @@ import httpx
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from backend.auth.schemas import Request, Schema
-from backend.clusters.code import ClusterCode, InstalledCode
+from backend.clusters.code import ClusterCode, InstalledCode, wrong_python
 from contract.cluster_check import Finding
 
 MAX_PORT = 65_535
@@ -69,16 +69,9 @@ class ClusterCreate(Request):
 
     @model_validator(mode="after")
     def _check_python(self) -> "ClusterCreate":
-        if problem := wrong_python(self.python, self.code.kind):
+        if problem := wrong_python(self.python, self.code.model_dump()):
             raise ValueError(problem)
         return self
-
-
-def wrong_python(python: str, kind: str) -> str | None:
-    """What is wrong with the interpreter for this kind of code, if anything."""
-    if kind == "installed" or python == "python":
-        return None
-    return f"python = {python} must be `python` with code {kind}, which brings an interpreter of its own"
 
 
 class ClusterUpdate(Request):

@@ -9,7 +9,7 @@ from backend import etag, queue
 from backend.auth import audit
 from backend.auth.identity import Principal
 from backend.clusters import repository
-from backend.clusters.code import stored
+from backend.clusters.code import stored, wrong_python
 from backend.clusters.schemas import (
     ClusterCreate,
     ClusterRead,
@@ -18,7 +18,6 @@ from backend.clusters.schemas import (
     ClusterUpdate,
     Reachability,
     Resource,
-    wrong_python,
 )
 from backend.db import Database
 from backend.errors import ApiError, ProblemError, conflict, not_found
@@ -58,8 +57,8 @@ def update(
     if name == LOCAL:
         raise conflict(f"Cluster {LOCAL} follows the environment of this service: see RAY_ADDRESS and its neighbours.")
     changes = body.model_dump(exclude_none=True)
-    kind = (changes.get("code") or cluster.code)["kind"]
-    if problem := wrong_python(changes.get("python", cluster.python), kind):
+    code = changes.get("code") or cluster.code
+    if problem := wrong_python(changes.get("python", cluster.python), code):
         error = ProblemError(pointer="/python", detail=problem, value=changes.get("python", cluster.python))
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, problem, errors=[error])
     queue.wake_waiting(session, cluster.id)  # there may be more places; before the cluster's row, as whoever takes one

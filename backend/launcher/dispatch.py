@@ -145,7 +145,7 @@ def _job(session: Session, run: Run, attempt: Attempt, cluster: Cluster) -> Subm
         entrypoint=f"{shlex.quote(cluster.python)} -m workers.main",
         environment={ASSIGNMENT_VARIABLE: assignment.model_dump_json()},
         metadata={"run": str(run.id), "name": run.name, "attempt": str(attempt.number)},
-        runtime_env=stored(cluster.code).runtime_env(),
+        runtime_env=stored(cluster.code).runtime_env([cluster.storage_dir], cluster.data_dirs or []),
     )
 
 

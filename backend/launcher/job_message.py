@@ -7,6 +7,7 @@ MAX_NUM_LINES = 60
 _SETUP = "runtime_env setup failed: "
 _INSTALLER_ERROR = "ERROR: "
 _NO_INDEX = re.compile(r"Retrying .* after connection broken by '(?P<why>.+)': /")
+_PODMAN = re.compile(r"RuntimeError: Podman command failed: .*stderr=")
 _TIMEOUT = re.compile(r"Failed to install runtime_env within the timeout of (?P<timeout_s>\d+) seconds")
 
 
@@ -24,11 +25,11 @@ def details(message: str) -> tuple[str, ...]:
 
 
 def _why_not_set_up(message: str) -> str:
-    """pip's first error, for later ones follow from it; else the end of a traceback."""
+    """pip's first error, for later ones follow from it; else the end of a traceback, without the command of podman."""
     if timeout := _TIMEOUT.search(message):
         return f"it took longer than {timeout['timeout_s']} s"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     errors = [line.removeprefix(_INSTALLER_ERROR) for line in lines if line.startswith(_INSTALLER_ERROR)]
     cut_off = next(filter(None, map(_NO_INDEX.search, lines)), None)
     no_index = f"no connection to the package index ({cut_off['why']}): " if cut_off else ""
-    return no_index + (errors[0] if errors else lines[-1])
+    return no_index + (errors[0] if errors else _PODMAN.sub("podman: ", lines[-1]))

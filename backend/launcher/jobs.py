@@ -43,6 +43,7 @@ class Submission:
     entrypoint: str
     """Shell command; made of the cluster's settings only, never of anything a user wrote into a run."""
     environment: dict[str, str]
+    """JSON, or text without a single quote."""
     metadata: dict[str, str]
     runtime_env: dict[str, Any] = field(default_factory=dict)
     """How our code comes to the cluster; of the cluster's registration, too."""

@@ -46,7 +46,7 @@ class RayJobServer:
         body = {
             "submission_id": submission.submission_id,
             "entrypoint": submission.entrypoint,
-            "runtime_env": submission.runtime_env | {"env_vars": submission.environment},
+            "runtime_env": submission.runtime_env | {"env_vars": _quotable(submission.environment)},
             "metadata": submission.metadata,
         }
         response = self._ask("POST", "/api/jobs/", json=body)
@@ -156,6 +156,12 @@ class RayJobServer:
         if not isinstance(body, dict):
             raise UnreachableError(f"{self._address} does not speak Ray's job interface")
         return body
+
+
+def _quotable(environment: dict[str, str]) -> dict[str, str]:
+    """Where jobs are in containers, Ray writes every value between single quotes into a shell command as it is. So that
+    what a user has named a run does not become a command, JSON's other way of writing a single quote is used."""
+    return {name: value.replace("'", "\\u0027") for name, value in environment.items()}
 
 
 def _scales_itself(status: dict[str, Any]) -> bool:

@@ -146,6 +146,9 @@ def test_what_could_do_harm_is_refused(client, field, value):
         ({"kind": "container", "image": "foredeck:latest"}, "/code/image"),
         ({"kind": "container", "image": "foredeck"}, "/code/image"),
         ({"kind": "container", "image": "foredeck:1 --privileged"}, "/code/image"),
+        ({"kind": "container", "image": "foredeck:1", "options": ["--device=gpu; rm"]}, "/code/options/0"),
+        ({"kind": "container", "image": "foredeck:1", "options": ["--device=$(id)"]}, "/code/options/0"),
+        ({"kind": "container", "image": "foredeck:1", "options": ["--shm-size=16g", "other:1"]}, "/code/options/1"),
     ],
 )
 def test_code_that_is_not_pinned_or_could_do_harm_is_refused(client, code, pointer):
@@ -163,7 +166,7 @@ def test_only_names_of_modules_are_allowed_for_rewards(client, module):
 
 def test_code_that_brings_an_interpreter_takes_no_other(client):
     wrong = client.post("/api/v1/clusters", json={**CLUSTER, "code": CODE})
-    assert (wrong.status_code, "must be `python` with code runtime_env" in wrong.text) == (422, True)
+    assert (wrong.status_code, "must be `python` with code of pip" in wrong.text) == (422, True)
     client.post("/api/v1/clusters", json={**CLUSTER, "python": "python", "code": CODE})
     path = "/api/v1/clusters/h100-east"
     assert client.get(path).json()["code"] == CODE

@@ -44,7 +44,8 @@ def test_the_clusters_code_and_reward_modules_go_with_every_job(launch, control,
     )
     submission_id = f"{launch()['id']}-1"
     control.work()
-    assert cluster.submissions[submission_id].runtime_env == {"pip": ["torch==2.11.0"]}
+    sent = cluster.submissions[submission_id].runtime_env
+    assert sent == {"pip": ["torch==2.11.0"], "config": {"setup_timeout_seconds": 3600}}
     assert cluster.assignment(submission_id).reward_modules == ["ours", "theirs.math"]
 
 

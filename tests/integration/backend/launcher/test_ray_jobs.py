@@ -185,3 +185,15 @@ def test_nodes_that_are_not_all_known_are_unknown(server, answers, types, usage)
 def test_an_address_that_is_none_gives_no_answer(address):
     with pytest.raises(SilentError, match="no answer from"):
         RayJobServer(address, None, 1)
+
+
+def test_nothing_in_the_environment_ends_a_single_quote(server, answers):
+    """Ray 2.60 writes `--env NAME='value'` into a shell command where the job is in a container."""
+    sent = []
+    answers.by_path["POST", "/api/jobs/"] = (200, b"{}")
+    server._http.event_hooks["request"] = [lambda request: sent.append(json.loads(request.content))]
+    name = "it's'; touch /tmp/mine; '\\"
+    server.submit(Submission("run-1", "true", {"A": json.dumps({"name": name})}, {}))
+    (value,) = sent[0]["runtime_env"]["env_vars"].values()
+    assert "'" not in value
+    assert json.loads(value) == {"name": name}

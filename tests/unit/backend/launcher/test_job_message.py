@@ -26,6 +26,9 @@ ARCHIVE = """    raise HTTPError(http_error_msg, response=self)
 requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://builds.example.org/foredeck.zip
 
 """
+PODMAN = """RuntimeError: Podman command failed: cmd=['podman', 'run', 'ours:1', 'python', '-c', "import x"], \
+returncode=125, stdout=, stderr=Error: ours:1: image not known
+"""
 SLOW = """[Node 10.0.0.1] Failed to install runtime_env within the timeout of 600 seconds. Consider increasing it.
 Traceback (most recent call last):
 TimeoutError
@@ -46,6 +49,7 @@ PREFIX = "what the cluster's code names could not be set up: "
          "requirement torch==2.13.0 (from versions: none)"),
         (HEAD + ARCHIVE, f"{PREFIX}requests.exceptions.HTTPError: 404 Client Error: Not Found for url: "
          "https://builds.example.org/foredeck.zip"),
+        (HEAD + PODMAN, f"{PREFIX}podman: Error: ours:1: image not known"),
         (HEAD + SLOW, f"{PREFIX}it took longer than 600 s"),
         ("runtime_env setup failed: no", f"{PREFIX}runtime_env setup failed: no"),
         (HEAD + "ERROR: " + "x" * 1000, (PREFIX + "x" * 1000)[:MAX_LENGTH]),
