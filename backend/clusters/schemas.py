@@ -1,7 +1,7 @@
 """What the cluster routes take and give."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import httpx
@@ -88,8 +88,17 @@ class ClusterUpdate(Request):
     api_url: HttpAddress | None = None
     max_concurrent_runs: NumRuns | None = None
     max_concurrent_runs_per_user: NumRuns | None = None
-    """As many as max_concurrent_runs lift the limit."""
+    """Null lifts the limit."""
     max_concurrent_runs_per_project: NumRuns | None = None
+    """Null lifts the limit."""
+
+    def changes(self) -> dict[str, Any]:
+        """What was given. Nothing follows from null where there has to be a value."""
+        lifted = {field: None for field in _LIMITS & self.model_fields_set if getattr(self, field) is None}
+        return self.model_dump(exclude_none=True) | lifted
+
+
+_LIMITS = frozenset({"max_concurrent_runs_per_user", "max_concurrent_runs_per_project"})
 
 
 class Reachability(Schema):

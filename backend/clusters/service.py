@@ -56,7 +56,7 @@ def update(
     cluster = _get(session, name)
     if name == LOCAL:
         raise conflict(f"Cluster {LOCAL} follows the environment of this service: see RAY_ADDRESS and its neighbours.")
-    changes = body.model_dump(exclude_none=True)
+    changes = body.changes()
     code = changes.get("code") or cluster.code
     if problem := wrong_python(changes.get("python", cluster.python), code):
         error = ProblemError(pointer="/python", detail=problem, value=changes.get("python", cluster.python))
