@@ -5,12 +5,13 @@ the holder of the token can then finish or postpone it: whoever comes late, afte
 nothing. Where a transaction locks both, it locks the run's row first and the outbox row second.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, cast
 from uuid import UUID, uuid4
 
-from sqlalchemy import CursorResult, delete, func, or_, select, update
+from sqlalchemy import CursorResult, Select, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,8 @@ from backend.nudges import sender
 
 Kind = Literal["dispatch", "stop", "gates"]
 _UNSYNCHRONIZED = {"synchronize_session": False}
+NUM_SCOUTS = 3
+"""Of the runs that wait for a place: more than one, so that a run that cannot be looked at keeps back no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,10 @@ def is_leased(session: Session, kind: Kind, run_id: UUID) -> bool:
 
 
 def wake_waiting(session: Session, cluster_id: UUID) -> None:
-    """A place on the cluster becomes free: the runs that wait for one are due with the commit.
+    """A place on the cluster becomes free: of the runs that wait for one, some are due with the commit. Whoever looks
+    at one of them learns whose turn it is, and wakes these.
 
-    Waits for whoever looks at one of them at this moment, who may see the place still taken and postpone the run. The
+    Waits for whoever looks at a waiting run at this moment, who may see the place still taken and postpone the run. The
     rows are locked in one order, and nobody who holds one of them waits for a run's row or a cluster's but its own.
     """
     waiting = (
@@ -118,9 +122,20 @@ def wake_waiting(session: Session, cluster_id: UUID) -> None:
         .join(Run, Run.id == Outbox.run_id)
         .where(Run.cluster_id == cluster_id, Run.status == "queued", Outbox.kind == "dispatch")
         .order_by(Outbox.id)
-        .with_for_update(of=Outbox)
     )
-    statement = update(Outbox).where(Outbox.id.in_(waiting.scalar_subquery())).values(due_at=func.now())
+    session.execute(waiting.with_for_update(of=Outbox))
+    # Read anew: some of them may have had their turn while this waited for them.
+    _wake(session, waiting.limit(NUM_SCOUTS))
+
+
+def wake(session: Session, run_ids: Collection[UUID]) -> None:
+    """Their turn has come: those of these waiting runs that are not due yet are so with the commit."""
+    asleep = (Outbox.run_id.in_(run_ids)) & (Outbox.kind == "dispatch") & (Outbox.due_at > func.now())
+    _wake(session, select(Outbox.id).where(asleep).order_by(Outbox.id).with_for_update())
+
+
+def _wake(session: Session, ids: Select[int]) -> None:
+    statement = update(Outbox).where(Outbox.id.in_(ids.scalar_subquery())).values(due_at=func.now())
     session.execute(statement, execution_options=_UNSYNCHRONIZED)
     nudge(session)
 

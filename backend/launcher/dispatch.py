@@ -8,6 +8,7 @@ nothing.
 import json
 import logging
 import shlex
+from uuid import UUID
 
 from sqlalchemy.orm import Session
 
@@ -15,7 +16,7 @@ from backend import queue
 from backend.auth.workers import repository as workers
 from backend.auth.workers.service import issue_starter
 from backend.clusters.code import stored
-from backend.db import Database
+from backend.db import Database, after_commit
 from backend.launcher import turn
 from backend.launcher.connect import Connect, Target
 from backend.launcher.jobs import JobServer, JobState, RefusedError, StartingError, Submission, UnreachableError
@@ -42,7 +43,7 @@ MAX_BACKOFF_S = 15.0
 def dispatch(database: Database, settings: Settings, connect: Connect, lease: Lease) -> None:
     """Does one leased `dispatch`."""
     with database.transaction() as session:
-        loaded = _load(session, lease)
+        loaded = _load(database, session, lease)
     if loaded is None:
         return
     target, needed = loaded
@@ -89,12 +90,12 @@ def _submit_once(
     return True
 
 
-def _load(session: Session, lease: Lease) -> tuple[Target, Needs] | None:
+def _load(database: Database, session: Session, lease: Lease) -> tuple[Target, Needs] | None:
     """Where to submit, and what has to be there; None when there is nothing to do, or not yet."""
     run = repository.get_locked(session, lease.run_id)
     if run is None or not queue.is_held(session, lease):
         return None
-    if run.status == Status.QUEUED and not run.is_stop_requested and not _take_place(session, run, lease):
+    if run.status == Status.QUEUED and not run.is_stop_requested and not _take_place(database, session, run, lease):
         return None
     if run.status != Status.DISPATCHING or run.is_stop_requested or lease.attempt != run.current_attempt:
         queue.finish(session, lease)
@@ -104,17 +105,26 @@ def _load(session: Session, lease: Lease) -> tuple[Target, Needs] | None:
     return Target(run.cluster.name, run.cluster.address), needs(config) if config is not None else NO_NEEDS
 
 
-def _take_place(session: Session, run: Run, lease: Lease) -> bool:
-    """Begins the first attempt when it is the run's turn; otherwise it goes on waiting."""
+def _take_place(database: Database, session: Session, run: Run, lease: Lease) -> bool:
+    """Begins the first attempt when it is the run's turn; otherwise it goes on waiting. Others whose turn it is are
+    woken."""
     cluster = repository.lock_cluster(session, run.cluster_id)
     wait = turn.why_not_yet(session, run, cluster)
     if wait is None:
         attempts.begin(session, run, f"Handing the run to cluster {cluster.name}.")
-        return True
-    explain(session, run, f"Waits for a place on cluster {cluster.name}: {wait.reason}.")
-    # A place that becomes free wakes all who wait; this look is for what nobody tells, and the first find it.
-    queue.postpone(session, lease, WAIT_FOR_PLACE_S * (1 + wait.num_ahead / NUM_LOOKED_AT_OFTEN))
-    return False
+    else:
+        explain(session, run, f"Waits for a place on cluster {cluster.name}: {wait.reason}.")
+        # A place that becomes free wakes whose turn it is; this look is for what nobody tells, and the first find it.
+        queue.postpone(session, lease, WAIT_FOR_PLACE_S * (1 + wait.num_ahead / NUM_LOOKED_AT_OFTEN))
+    if others := turn.list_next(session, cluster):
+        after_commit(session, "wake others", lambda: _wake(database, others))
+    return wait is None
+
+
+def _wake(database: Database, run_ids: list[UUID]) -> None:
+    """In a transaction of its own: whoever holds one of their rows may be waiting for the cluster's."""
+    with database.transaction() as session:
+        queue.wake(session, run_ids)
 
 
 def _submission(session: Session, settings: Settings, lease: Lease) -> Submission | None:

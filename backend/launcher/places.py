@@ -51,10 +51,12 @@ class Places:
                 return kind
         return None
 
-    def offer(self, waiting: Iterable[Owners]) -> None:
-        """To those who wait, the longest first, until no place is left."""
+    def offer(self, waiting: Iterable[Owners]) -> int:
+        """To those who wait, the longest first, until no place is left; how many were taken."""
+        num_before = self.num_taken
         for owners in waiting:
             if self.num_taken >= self.num_places:
-                return
+                break
             if self.kept_back_by(owners) is None:
                 self.take(owners)
+        return self.num_taken - num_before

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import takewhile
+from uuid import UUID
 
 from sqlalchemy.orm import Session
 
@@ -40,6 +41,16 @@ def why_not_yet(session: Session, run: Run, cluster: Cluster) -> Wait | None:
         return Wait(f"{num_live} of {places.num_places} taken{queue}", num_ahead)
     most = f"it carries at most {places.limit(limit, own)} runs of {_named(session, run, limit)} at once"
     return Wait(f"{most}{queue}", num_ahead)
+
+
+def list_next(session: Session, cluster: Cluster) -> list[UUID]:
+    """The waiting runs that there are places for, those first whose turn is first. Asked under the cluster's lock."""
+    places, found = _places(session, cluster), []
+    if places.num_taken < places.num_places:
+        for run_id, whose in repository.list_waiting(session, cluster.id):
+            if places.offer([Owners(*whose)]):
+                found.append(run_id)
+    return found
 
 
 def _places(session: Session, cluster: Cluster) -> Places:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from backend import queue
 from backend.launcher.service import work_off
 from backend.runs import attempts, repository
 from backend.runs.state import Status, transition
@@ -118,6 +119,14 @@ def test_a_limit_that_is_lifted_is_noticed(owned, client, control, cluster):
     assert changed.json()["max_concurrent_runs_per_user"] == 2
     control.work()
     assert begun(cluster) == run_ids[:2]
+    kept = client.patch("/api/v1/clusters/far", json={"max_concurrent_runs_per_project": None, "api_url": None}).json()
+    assert (kept["max_concurrent_runs_per_user"], kept["api_url"]) == (2, body["api_url"])
+    control.work()
+    assert begun(cluster) == run_ids[:2]
+    lifted = client.patch("/api/v1/clusters/far", json={"max_concurrent_runs_per_user": None}).json()
+    assert lifted["max_concurrent_runs_per_user"] is None
+    control.work()
+    assert begun(cluster) == run_ids
 
 
 def test_a_sweep_has_no_more_runs_at_once_than_it_wants(client, launch, limits, control, cluster):
@@ -155,6 +164,82 @@ def test_a_run_that_was_lost_or_begins_again_holds_its_users_place(owned, limits
     control.work()
     assert control.status(second) == "queued"
     assert set(begun(cluster)) == {first}
+
+
+def test_a_place_that_becomes_free_wakes_a_few_and_they_the_one_whose_turn_it_is(owned, limits, control, cluster):
+    """However many wait before it, kept back by a limit of their own."""
+    limits(2, per_user=1)
+    ann, bob = owned(), owned("bob")
+    control.work()
+    waiting = [owned() for _ in range(12)]
+    next_of_bob = owned("bob")
+    last = owned("carl")
+    control.work()
+    control.report("finished", bob, 1, "succeeded", False, None)
+    assert control.work() == queue.NUM_SCOUTS + 1
+    assert begun(cluster) == [ann, bob, next_of_bob]
+    control.report("finished", ann, 1, "succeeded", False, None)
+    assert control.work() == queue.NUM_SCOUTS
+    assert begun(cluster) == [ann, bob, next_of_bob, waiting[0]]
+    control.report("finished", waiting[0], 1, "succeeded", False, None)
+    control.report("finished", next_of_bob, 1, "succeeded", False, None)
+    assert control.work() == queue.NUM_SCOUTS + 1
+    assert set(begun(cluster)[4:]) == {waiting[1], last}
+
+
+def test_places_that_become_free_at_the_same_time_are_all_taken(owned, limits, control, cluster, database, settings):
+    """Each that ends sees the others still hold theirs."""
+    limits(4)
+    for _ in range(4):
+        owned()
+    control.work()
+    waiting = [owned(f"user {number}") for number in range(10)]
+    control.work()
+    for first in (0, 4):
+        ending = begun(cluster)[first:]
+        barrier = threading.Barrier(5)
+
+        def end(run_id, barrier=barrier):
+            barrier.wait(10)
+            control.report("finished", run_id, 1, "succeeded", False, None)
+
+        def work(barrier=barrier):
+            barrier.wait(10)
+            work_off(database, settings, cluster.connect)
+
+        threads = [threading.Thread(target=end, args=(run_id,)) for run_id in ending]
+        threads.append(threading.Thread(target=work))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        control.work()
+        assert set(begun(cluster)[first + 4 :]) == set(waiting[first : first + 4])
+
+
+def test_a_scout_that_cannot_be_looked_at_keeps_back_no_others(owned, limits, control, cluster, monkeypatch):
+    limits(2)
+    first, _ = owned(), owned()
+    control.work()
+    broken, behind = owned(), owned()
+    monkeypatch.setattr(repository, "get_locked", _failing_for(broken))
+    control.all_due()
+    control.work()
+    control.report("finished", first, 1, "succeeded", False, None)
+    control.sql("UPDATE cluster SET max_concurrent_runs = 3")
+    control.work()
+    assert behind in begun(cluster)
+
+
+def _failing_for(run_id):
+    get_locked = repository.get_locked
+
+    def failing(session, asked):
+        if str(asked) == run_id:
+            raise ZeroDivisionError
+        return get_locked(session, asked)
+
+    return failing
 
 
 class Watched:
