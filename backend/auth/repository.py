@@ -19,9 +19,14 @@ def get_live_token(session: Session, prefix: str) -> ApiToken | None:
 
 
 def touch_token(session: Session, token: ApiToken) -> None:
-    """Notes that it was used, at most once a minute, so that busy tokens cost no writes."""
+    """Notes that it was used, at most once a minute, so that busy tokens cost no writes; not where it has been revoked
+    meanwhile."""
     is_old = or_(ApiToken.last_used_at.is_(None), ApiToken.last_used_at < func.now() - LAST_USED_PRECISION)
-    statement = update(ApiToken).where(ApiToken.id == token.id, is_old).values(last_used_at=func.now())
+    statement = (
+        update(ApiToken)
+        .where(ApiToken.id == token.id, is_old, ApiToken.revoked_at.is_(None))
+        .values(last_used_at=func.now())
+    )
     session.execute(statement, execution_options={"synchronize_session": False})
 
 

@@ -11,6 +11,8 @@ from backend.models import ApiToken, Attempt, Run
 
 _STARTS = literal("start") == any_(ApiToken.scopes)
 _REPORTS = literal("ingest") == any_(ApiToken.scopes)
+_NOW = func.clock_timestamp()
+"""Later than every use of a token so far, whichever of the two transactions began first."""
 _UNSYNCHRONIZED = {"synchronize_session": False}
 
 
@@ -39,7 +41,7 @@ def note_first_use(session: Session, token_id: UUID) -> bool:
 
 def revoke_starters(session: Session, run_id: UUID, up_to_attempt: int) -> None:
     are_over = (ApiToken.run_id == run_id) & (ApiToken.attempt <= up_to_attempt) & _STARTS
-    statement = update(ApiToken).where(are_over, ApiToken.revoked_at.is_(None)).values(revoked_at=func.now())
+    statement = update(ApiToken).where(are_over, ApiToken.revoked_at.is_(None)).values(revoked_at=_NOW)
     session.execute(statement, execution_options=_UNSYNCHRONIZED)
 
 
@@ -47,14 +49,14 @@ def revoke_unused(session: Session, run_id: UUID, attempt: int) -> int:
     """The attempt's tokens that nobody has reported with; how many there were."""
     are_the_attempts = (ApiToken.run_id == run_id) & (ApiToken.attempt == attempt) & _REPORTS
     are_good = ApiToken.last_used_at.is_(None) & ApiToken.revoked_at.is_(None)
-    return _count(session, update(ApiToken).where(are_the_attempts, are_good).values(revoked_at=func.now()))
+    return _count(session, update(ApiToken).where(are_the_attempts, are_good).values(revoked_at=_NOW))
 
 
 def note_refusal(session: Session, token_id: UUID) -> bool:
     """Whether it is the first time that the revoked token was presented."""
     is_news = or_(ApiToken.last_used_at.is_(None), ApiToken.last_used_at <= ApiToken.revoked_at)
     statement = update(ApiToken).where(ApiToken.id == token_id, ApiToken.revoked_at.is_not(None), is_news)
-    return _count(session, statement.values(last_used_at=func.clock_timestamp())) == 1
+    return _count(session, statement.values(last_used_at=_NOW)) == 1
 
 
 def retire(session: Session, run_id: UUID, within_s: float) -> None:

@@ -75,7 +75,7 @@ def audited(client):
     """(action, detail) of what the audit log says of workers' tokens, the oldest first."""
 
     def audited():
-        items = client.get("/api/v1/audit", params={"action": "worker_token"}).json()["items"]
+        items = client.get("/api/v1/audit", params={"action": "worker_token", "limit": 200}).json()["items"]
         return [(item["action"].partition(".")[2], item["detail"]) for item in reversed(items)]
 
     return audited

@@ -204,7 +204,7 @@ def test_of_tokens_that_are_exchanged_for_at_once_one_works(wire, begin, run_id)
     assert wire.exchange(starter) == (401, None)
 
 
-def test_a_first_report_and_an_exchange_at_once_leave_one_token(wire, launch, begin):
+def test_a_first_report_and_an_exchange_at_once_leave_one_token(wire, launch, begin, audited):
     outcomes = set()
     for _ in range(12):
         run_id = launch()["id"]
@@ -217,4 +217,7 @@ def test_a_first_report_and_an_exchange_at_once_leave_one_token(wire, launch, be
             assert wire.report(first, run_id) == 401
         else:
             assert wire.report(first, run_id) == 200
+        assert wire.exchange(starter) == (401, None)
+    refused = [detail["token"] for action, detail in audited() if action == "refuse"]
+    assert refused.count("starter") == 12
     assert outcomes <= {(200, 401), (401, 201)}
