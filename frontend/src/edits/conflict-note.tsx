@@ -10,10 +10,15 @@ interface ConflictNoteProps {
   children: ReactNode;
 }
 
+/** A phone's screen may end above it. */
+function showIt(note: HTMLElement | null): void {
+  note?.scrollIntoView({ block: "nearest" });
+}
+
 /** What somebody else has changed meanwhile, and what can be done about it. */
 export function ConflictNote({ conflict, own = [], children }: ConflictNoteProps) {
   return (
-    <div className="note tone-lost conflict" role="alert">
+    <div className="note tone-lost conflict" role="alert" ref={showIt}>
       <p>
         <strong>{conflict.message}</strong>
       </p>

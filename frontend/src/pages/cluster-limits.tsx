@@ -50,8 +50,8 @@ export function ClusterLimits({ cluster }: { cluster: Cluster }) {
       )}
       {isAdmin && isOfEnvironment && (
         <p className="muted small">
-          Set by <code>FOREDECK_MAX_CONCURRENT_RUNS</code>, <code>…_PER_USER</code> and{" "}
-          <code>…_PER_PROJECT</code> where the service is started.
+          Set by <code>FOREDECK_MAX_CONCURRENT_RUNS</code>, <code>FOREDECK_MAX_CONCURRENT_RUNS_PER_USER</code>{" "}
+          and <code>FOREDECK_MAX_CONCURRENT_RUNS_PER_PROJECT</code> where the service is started.
         </p>
       )}
       {shares.error && <ProblemNote error={shares.error} onRetry={() => shares.refetch()} />}
@@ -107,7 +107,7 @@ export function Shares({ title, shares, limit, places }: SharesProps) {
   if (shares.length === 0) return null;
   const most = Math.min(limit ?? places, places);
   return (
-    <table className="table">
+    <table>
       <thead>
         <tr>
           <th scope="col">{title}</th>

@@ -65,13 +65,15 @@ function SweepView({ sweep }: { sweep: Sweep }) {
       </p>
       <Labels labels={sweep.labels} />
       {isEditing && (
-        <DetailsForm
-          noun="sweep"
-          editable={editableSweep(sweep.id)}
-          seen={sweep}
-          onSaved={saved}
-          onCancel={() => setEditing(false)}
-        />
+        <div className="sweep-edit">
+          <DetailsForm
+            noun="sweep"
+            editable={editableSweep(sweep.id)}
+            seen={sweep}
+            onSaved={saved}
+            onCancel={() => setEditing(false)}
+          />
+        </div>
       )}
       {!isEditing && sweep.notes && <p className="run-notes">{sweep.notes}</p>}
       <SweepTable sweep={sweep} />

@@ -27,14 +27,14 @@ export function SweepList({ sweeps, bestBy }: { sweeps: Sweep[]; bestBy: BestBy 
       </thead>
       <tbody>
         {sweeps.map((sweep) => (
-          <SweepRow key={sweep.id} sweep={sweep} />
+          <SweepRow key={sweep.id} sweep={sweep} bestLabel={`Best ${FIGURES[bestBy].words}`} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function SweepRow({ sweep }: { sweep: Sweep }) {
+function SweepRow({ sweep, bestLabel }: { sweep: Sweep; bestLabel: string }) {
   return (
     <tr>
       <th scope="row" className="run-name">
@@ -47,7 +47,7 @@ function SweepRow({ sweep }: { sweep: Sweep }) {
       <td className="sweep-runs">
         <StatusCounts counts={sweep.num_runs_by_status} />
       </td>
-      <td className="sweep-best">
+      <td className="sweep-best" data-label={bestLabel}>
         <Best sweep={sweep} />
       </td>
       <td className="sweep-created">
