@@ -47,7 +47,8 @@ def _list(sweeps: Sequence[SweepSummary], best_by: BestBy) -> Table:
         table.add_column(title, overflow="fold")
     for sweep in sweeps:
         best = sweep.best
-        point = ", ".join(f"{key}={json.dumps(value)}" for key, value in best.point.items()) if best else ""
+        own = [key for key in sweep.keys if best and key in best.point]
+        point = ", ".join(f"{key}={json.dumps(best.point[key])}" for key in own) if best else ""
         table.add_row(
             str(sweep.id)[:8], escape(sweep.name), counts(sweep), number(best.value if best else None), escape(point)
         )
