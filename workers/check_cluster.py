@@ -6,6 +6,7 @@ It runs as runs do: with the interpreter, the archives or the image of the clust
 import logging
 import os
 import sys
+import tomllib
 import urllib.error
 import urllib.request
 import uuid
@@ -52,7 +53,19 @@ def installed_versions() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
+    if unpacked := unpacked_version():
+        found["foredeck"] = unpacked
     return found
+
+
+def unpacked_version() -> str | None:
+    """Of an archive of our repository, where this runs from one: Ray unpacks it, and nothing is installed."""
+    here = find_spec("workers")
+    file = Path(here.origin).parents[1] / "pyproject.toml" if here and here.origin else None
+    if file is None or not file.is_file():
+        return None
+    project = tomllib.loads(file.read_text()).get("project", {})
+    return str(project["version"]) if project.get("name") == "foredeck" else None
 
 
 def _gpus() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ MAX_LENGTH = 300
 MAX_NUM_LINES = 60
 _SETUP = "runtime_env setup failed: "
 _INSTALLER_ERROR = "ERROR: "
-_NO_INDEX = re.compile(r"Retrying .* after connection broken by '(?P<why>.+)': /")
+_NO_INDEX = re.compile(r"Retrying .* after connection broken by '\w+\(['\"](<[^>]*>: )?(?P<why>.+)['\"]\)': /")
 _PODMAN = re.compile(r"RuntimeError: Podman command failed: .*stderr=")
 _TIMEOUT = re.compile(r"Failed to install runtime_env within the timeout of (?P<timeout_s>\d+) seconds")
 

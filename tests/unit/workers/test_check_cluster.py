@@ -2,11 +2,12 @@
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 
 import pytest
 
 from contract.cluster_check import CheckOrder, CheckReport, Finding, report_in
-from workers.check_cluster import NodeReport, find_rewards, findings, installed_versions, reach_api
+from workers.check_cluster import NodeReport, find_rewards, findings, installed_versions, reach_api, unpacked_version
 
 ORDER = CheckOrder(api_url="http://api", storage_dir="/mnt/shared")
 VERSIONS = {"python": "3.11.9", "foredeck": "0.1.0", "ray": "2.60.0", "torch": "2.11.0", "vllm": "0.33.0"}
@@ -77,3 +78,7 @@ def test_the_report_is_found_among_what_a_job_prints():
     assert report_in(["INFO connected", report.line(), "bye"]) == report
     assert report_in(["INFO connected"]) is None
     assert report_in(["FOREDECK_CLUSTER_CHECK {"]) is None
+
+
+def test_an_unpacked_archive_has_a_version_too():
+    assert unpacked_version() == version("foredeck")

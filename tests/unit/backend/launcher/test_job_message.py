@@ -17,11 +17,12 @@ Last 50 lines of stdout:
     ERROR: No matching distribution found for our-rewards==1.0
 """
 CUT_OFF = """Last 50 lines of stdout:
-    WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by \
-'NewConnectionError("HTTPSConnection(host='pypi.org', port=443): Name or service not known")': /simple/torch/
+    WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'SomeError({why})': /simple/torch/
     ERROR: Could not find a version that satisfies the requirement torch==2.13.0 (from versions: none)
     ERROR: No matching distribution found for torch==2.13.0
 """
+REFUSED = "'<pip._vendor.urllib3.HTTPSConnection object at 0x7faa>: [Errno 111] Connection refused'"
+TIMED_OUT = "\"HTTPSConnection(host='pypi.org', port=443): Read timed out.\""
 ARCHIVE = """    raise HTTPError(http_error_msg, response=self)
 requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://builds.example.org/foredeck.zip
 
@@ -44,9 +45,11 @@ PREFIX = "what the cluster's code names could not be set up: "
         ("The actor died.\n\tclass_name: JobSupervisor", "The actor died."),
         (HEAD + MISSING, f"{PREFIX}Could not find a version that satisfies the requirement our-rewards==1.0 "
          "(from versions: none)"),
-        (HEAD + CUT_OFF, f"{PREFIX}no connection to the package index (NewConnectionError(\"HTTPSConnection("
-         "host='pypi.org', port=443): Name or service not known\")): Could not find a version that satisfies the "
-         "requirement torch==2.13.0 (from versions: none)"),
+        (HEAD + CUT_OFF.format(why=REFUSED), f"{PREFIX}no connection to the package index ([Errno 111] Connection "
+         "refused): Could not find a version that satisfies the requirement torch==2.13.0 (from versions: none)"),
+        (HEAD + CUT_OFF.format(why=TIMED_OUT), f"{PREFIX}no connection to the package index (HTTPSConnection("
+         "host='pypi.org', port=443): Read timed out.): Could not find a version that satisfies the requirement "
+         "torch==2.13.0 (from versions: none)"),
         (HEAD + ARCHIVE, f"{PREFIX}requests.exceptions.HTTPError: 404 Client Error: Not Found for url: "
          "https://builds.example.org/foredeck.zip"),
         (HEAD + PODMAN, f"{PREFIX}podman: Error: ours:1: image not known"),
