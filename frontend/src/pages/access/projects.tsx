@@ -30,7 +30,7 @@ export function Projects({ isAdmin }: { isAdmin: boolean }) {
         </Empty>
       )}
       {projects.data.map((project) => (
-        <ProjectCard key={project.id} project={project} mayDelete={isAdmin && project.name !== "default"} />
+        <ProjectCard key={project.id} project={project} mayChange={isAdmin && project.name !== "default"} />
       ))}
     </>
   );
@@ -75,8 +75,9 @@ function NewProject() {
   );
 }
 
-function ProjectCard({ project, mayDelete }: { project: Project; mayDelete: boolean }) {
+function ProjectCard({ project, mayChange }: { project: Project; mayChange: boolean }) {
   const [isAsking, setAsking] = useState(false);
+  const [isRenaming, setRenaming] = useState(false);
   const members = useQuery(membersQuery(project.name));
   const remove = useChange(() =>
     unwrap(api.DELETE("/api/v1/projects/{project}", { params: { path: { project: project.name } } })),
@@ -101,11 +102,24 @@ function ProjectCard({ project, mayDelete }: { project: Project; mayDelete: bool
         </ul>
       )}
       {isManaged && <NewMember project={project.name} />}
-      {mayDelete && project.num_runs === 0 && (
-        <button type="button" className="button" onClick={() => setAsking(true)} disabled={remove.isPending}>
-          Remove the project
-        </button>
+      {mayChange && (
+        <div className="actions">
+          <button type="button" className="button" onClick={() => setRenaming(true)} disabled={isRenaming}>
+            Rename
+          </button>
+          {project.num_runs === 0 && (
+            <button
+              type="button"
+              className="button"
+              onClick={() => setAsking(true)}
+              disabled={remove.isPending}
+            >
+              Remove the project
+            </button>
+          )}
+        </div>
       )}
+      {isRenaming && <NewName project={project.name} onClose={() => setRenaming(false)} />}
       {remove.error && <ProblemNote error={remove.error} />}
       {isAsking && (
         <Confirm
@@ -121,6 +135,38 @@ function ProjectCard({ project, mayDelete }: { project: Project; mayDelete: bool
         </Confirm>
       )}
     </section>
+  );
+}
+
+/** Its name is its address: whoever was faster has moved it, and there is nothing at the former one. */
+function NewName({ project, onClose }: { project: string; onClose: () => void }) {
+  const [name, setName] = useState(project);
+  const rename = useChange((asked: string) =>
+    unwrap(
+      api.PATCH("/api/v1/projects/{project}", { params: { path: { project } }, body: { name: asked } }),
+    ).then(onClose),
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    rename.mutate(name.trim());
+  };
+  return (
+    <form className="row-form" onSubmit={submit}>
+      <input
+        className="input"
+        aria-label={`New name of ${project}`}
+        value={name}
+        required
+        onChange={(event) => setName(event.target.value)}
+      />
+      <button type="submit" className="button" disabled={rename.isPending}>
+        Rename it
+      </button>
+      <button type="button" className="button" onClick={onClose}>
+        Cancel
+      </button>
+      {rename.error && <ProblemNote error={rename.error} />}
+    </form>
   );
 }
 
