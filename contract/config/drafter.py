@@ -152,9 +152,9 @@ class SuffixDrafter(_Drafter):
     max_match_tokens: int = Field(12, ge=1, le=64)
     """Longest match that is looked for."""
     max_stored_tokens: int = Field(250_000, ge=1, le=1_000_000_000)
-    """Tokens of prompts and earlier responses that an engine remembers, at about 0.1 KB each (0.4 KB where no C compiler
-    is); the prompts not seen for longest are forgotten first. Give it room for an epoch's responses, or none is left
-    when its prompt comes again."""
+    """Tokens of prompts and earlier responses that an engine remembers, at about 0.1 KB each, or 0.4 KB without a C
+    compiler; the prompts not seen for longest are forgotten first. Give it room for an epoch's responses, or none is
+    left when its prompt comes again."""
 
 
 TrainedDrafter = Eagle3Drafter | MtpDrafter | DraftModelDrafter

@@ -4715,9 +4715,9 @@ export interface components {
       max_match_tokens?: number;
       /**
        * Max Stored Tokens
-       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.1 KB each (0.4 KB where no C compiler
-       *     is); the prompts not seen for longest are forgotten first. Give it room for an epoch's responses, or none is left
-       *     when its prompt comes again.
+       * @description Tokens of prompts and earlier responses that an engine remembers, at about 0.1 KB each, or 0.4 KB without a C
+       *     compiler; the prompts not seen for longest are forgotten first. Give it room for an epoch's responses, or none is
+       *     left when its prompt comes again.
        * @default 250000
        */
       max_stored_tokens?: number;
