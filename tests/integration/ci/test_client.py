@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from foredeck import Foredeck, ForedeckError, Gate, events
+from foredeck import Foredeck, ForedeckError, Gate, events, paging
 
 CONFIG = {"drafter": {"kind": "eagle3"}, "grpo": {"num_steps": 20}}
 
@@ -67,6 +67,11 @@ def test_series_are_read_and_exported(client, ended) -> None:
     size_bytes = client.export.series(file, form="csv", labels={"suite": "client"}, names=["reward/train_mean"])
     assert size_bytes == len(file.getvalue())
     assert len(file.getvalue().splitlines()) == 1 + 20
+    same = io.BytesIO()
+    found = {"status": "succeeded", "search": str(ended.id), "project": "default"}
+    client.export.series(same, form="csv", names=["reward/train_mean"], **found)
+    assert same.getvalue() == file.getvalue()
+    assert client.export.series(io.BytesIO(), form="csv", run_ids="all") > size_bytes
 
 
 def test_gates_are_evaluated_and_reported(client, ended) -> None:
@@ -86,6 +91,30 @@ def test_sweeps_are_launched_and_stopped(client) -> None:
     assert len(client.sweeps.get(sweep.id).runs) == sweep.num_runs == 2
     assert sweep.id in {each.id for each in client.sweeps.list()}
     assert client.sweeps.stop(sweep.id).num_runs == 2
+
+
+def test_a_sweep_is_changed_unless_somebody_was_faster(client) -> None:
+    old = client.sweeps.launch({"name": "changed", "config": CONFIG, "axes": {"seed": [1]}})
+    old = client.sweeps.get(old.id)
+    assert client.sweeps.update(old.id, notes="first", labels={}, if_match=old.etag).notes == "first"
+    with pytest.raises(ForedeckError) as caught:
+        client.sweeps.update(old.id, notes="second", if_match=old.etag)
+    assert caught.value.status == 412
+    client.runs.wait(old.runs[0].id, timeout_s=60)
+    best = next(each.best for each in client.sweeps.list(best_by="acceptance_length") if each.id == old.id)
+    assert best is not None
+    assert (best.run_id, best.point, best.metric) == (old.runs[0].id, {"seed": 1}, "acceptance_length")
+
+
+def test_lists_of_who_may_do_what_are_whole(client, monkeypatch) -> None:
+    names = [f"reader-{number}" for number in range(5)]
+    for name in names:
+        client.access.create_user(name)
+        client.access.create_project(name)
+        client.access.create_token(name, ["read"])
+    monkeypatch.setattr(paging, "LIMIT", 2)
+    for listed in (client.access.users(), client.access.projects(), client.access.tokens()):
+        assert sorted(each.name for each in listed if each.name in names) == names
 
 
 def test_webhooks_are_made_listed_and_removed(client) -> None:
