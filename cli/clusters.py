@@ -35,7 +35,7 @@ def list_clusters(*, is_json: Json = False) -> None:
         print_json(clusters)
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("name", "state", "runs", "GPUs", "code", "address"):
+    for title in ("name", "state", "runs", "waiting", "GPUs", "code", "address"):
         table.add_column(title)
     for cluster in clusters:
         gpus = (cluster.resources or {}).get("GPU")
@@ -43,6 +43,7 @@ def list_clusters(*, is_json: Json = False) -> None:
             cluster.name,
             cluster.reachability.state if cluster.reachability else "",
             f"{cluster.num_live_runs} of {cluster.max_concurrent_runs}",
+            str(cluster.num_queued_runs),
             f"{gpus.used:g} of {gpus.total:g} used" if gpus else "",
             str(cluster.code.get("kind", "")),
             cluster.address or "this machine",

@@ -28,7 +28,10 @@ class Cluster(Answer):
     reward_modules: list[str] = Field(default_factory=list)
     data_dirs: list[str] | None = None
     num_live_runs: int = 0
+    num_queued_runs: int = 0
     max_concurrent_runs: int = 1
+    max_concurrent_runs_per_user: int | None = None
+    max_concurrent_runs_per_project: int | None = None
     reachability: Reachability | None = None
     resources: dict[str, Resource] | None = None
 

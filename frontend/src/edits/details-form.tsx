@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ProblemNote } from "../design/states.tsx";
 import { FieldRow, NumberInput } from "../forms/field.tsx";
 import { labelsText, parseLabels } from "../pages/launch/draft.ts";
@@ -44,6 +44,8 @@ export function DetailsForm<T extends Details, Body extends object>(props: Detai
   const { noun, editable, seen, hasPriority = false, onSaved, onCancel } = props;
   const { base, save, conflict, refused } = useEdit(editable, seen, onSaved);
   const [typed, setTyped] = useState<Typed>({});
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => first.current?.focus(), []);
   const body = changed(base, typed);
   const set = (changes: Typed) => setTyped({ ...typed, ...changes });
   const at = (field: string) =>
@@ -63,6 +65,7 @@ export function DetailsForm<T extends Details, Body extends object>(props: Detai
       <FieldRow id="edit-name" label="Name" help="" messages={at("name")}>
         <input
           {...described("name")}
+          ref={first}
           className="input wide"
           value={typed.name ?? base.name}
           maxLength={120}
