@@ -39,7 +39,8 @@ def why_not_yet(session: Session, run: Run, cluster: Cluster) -> Wait | None:
     queue = f", {num_ahead} ahead in the queue" if num_ahead else ""
     if limit is None:
         return Wait(f"{num_live} of {places.num_places} taken{queue}", num_ahead)
-    most = f"it carries at most {places.limit(limit, own)} runs of {_named(session, run, limit)} at once"
+    num = places.limit(limit, own)
+    most = f"it carries at most {num} {'run' if num == 1 else 'runs'} of {_named(session, run, limit)} at once"
     return Wait(f"{most}{queue}", num_ahead)
 
 
