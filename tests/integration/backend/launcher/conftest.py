@@ -67,7 +67,6 @@ class Cluster:
         environment = self.submissions[submission_id].environment
         return WorkerAssignment.model_validate(json.loads(environment[ASSIGNMENT_VARIABLE]))
 
-
     def token(self, submission_id, client):
         """What the job's worker exchanges its starter for."""
         starter = {"Authorization": f"Bearer {self.assignment(submission_id).starter}"}
