@@ -29,10 +29,10 @@ const sweep: Schemas["SweepSummary"] = {
   best: { run_id: "r2", name: "lengths draft_length=3", point: { [K]: 3 }, metric: "reward", value: 0.71 },
 };
 
-function open(pages: Schemas["SweepPage"][], address = "/sweeps") {
+function open(pages: Schemas["SweepPage"][], address = "/sweeps", role = "launcher") {
   const asked = serve({
     "GET /api/v1/sweeps": pages.map((body) => ({ body })),
-    "GET /api/v1/projects": [{ body: { items: [], next_cursor: null } }],
+    "GET /api/v1/projects": [{ body: { items: [{ name: sweep.project, role }], next_cursor: null } }],
     "POST /api/v1/sweeps/s1/stop": [{ status: 202, body: sweep }],
   });
   render(
@@ -71,6 +71,12 @@ test("all its runs are stopped after a question", async () => {
   fireEvent.click(await screen.findByText("Stop all"));
   fireEvent.click(screen.getByText("Stop the sweep"));
   await waitFor(() => expect(asked.map(({ what }) => what)).toContain("POST /api/v1/sweeps/s1/stop"));
+});
+
+test("who only sees the project is not offered to stop", async () => {
+  open([{ items: [sweep], next_cursor: null }], "/sweeps", "viewer");
+  await screen.findByText("2 running");
+  await waitFor(() => expect(screen.queryByText("Stop all")).toBeNull());
 });
 
 test("older sweeps are fetched when asked for", async () => {

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { api, type RunRead, unwrap } from "../../api/client.ts";
 import { runQuery } from "../../api/queries.ts";
+import { useMayChange } from "../../api/rights.ts";
 import { Confirm } from "../../design/confirm.tsx";
 import { ProblemNote } from "../../design/states.tsx";
 import { StatusBadge } from "../../design/status.tsx";
@@ -17,6 +18,7 @@ import { RunProgress } from "./progress.tsx";
 /** What the run is, how far it has come, and what can be done with it. */
 export function RunHeader({ run }: { run: RunRead }) {
   const [isEditing, setEditing] = useState(false);
+  const mayChange = useMayChange(run.project);
   const queryClient = useQueryClient();
   const saved = (changed: RunRead) => {
     queryClient.setQueryData(runQuery(run.id).queryKey, changed);
@@ -42,13 +44,15 @@ export function RunHeader({ run }: { run: RunRead }) {
         </p>
       </div>
       <div className="actions">
-        <button type="button" className="button" onClick={() => setEditing(true)} disabled={isEditing}>
-          Edit
-        </button>
+        {mayChange && (
+          <button type="button" className="button" onClick={() => setEditing(true)} disabled={isEditing}>
+            Edit
+          </button>
+        )}
         <Link className="button" to={`/launch?clone=${run.id}`}>
           Clone
         </Link>
-        {!run.is_ended && <StopButton run={run} />}
+        {mayChange && !run.is_ended && <StopButton run={run} />}
       </div>
       <StatusReason run={run} />
       {isEditing && (

@@ -4,6 +4,7 @@ import { Link, useParams } from "react-router";
 import type { Schemas } from "../../api/client.ts";
 import { ApiProblem } from "../../api/problem.ts";
 import { sweepQuery } from "../../api/queries.ts";
+import { useMayChange } from "../../api/rights.ts";
 import { Page } from "../../design/page.tsx";
 import { Empty, ProblemNote, Waiting } from "../../design/states.tsx";
 import { RelativeTime } from "../../design/time.tsx";
@@ -41,7 +42,7 @@ function SweepView({ sweep }: { sweep: Sweep }) {
     queryClient.setQueryData(sweepQuery(sweep.id).queryKey, changed);
     setEditing(false);
   };
-  const actions = (
+  const actions = useMayChange(sweep.project) && (
     <>
       <button type="button" className="button" onClick={() => setEditing(true)} disabled={isEditing}>
         Edit

@@ -1,5 +1,6 @@
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client.ts";
+import { useMayChange } from "../../api/rights.ts";
 import { RelativeTime } from "../../design/time.tsx";
 import { formatNumber } from "../../format/number.ts";
 import { Labels } from "../runs/run-table.tsx";
@@ -35,6 +36,7 @@ export function SweepList({ sweeps, bestBy }: { sweeps: Sweep[]; bestBy: BestBy 
 }
 
 function SweepRow({ sweep, bestLabel }: { sweep: Sweep; bestLabel: string }) {
+  const isStoppable = useMayChange(sweep.project) && !sweep.is_ended;
   return (
     <tr>
       <th scope="row" className="run-name">
@@ -54,7 +56,7 @@ function SweepRow({ sweep, bestLabel }: { sweep: Sweep; bestLabel: string }) {
         <RelativeTime time={sweep.created_at} />
         {sweep.created_by && <span className="muted small"> by {sweep.created_by}</span>}
       </td>
-      <td className="sweep-actions">{!sweep.is_ended && <StopSweep sweep={sweep} isStopping={false} />}</td>
+      <td className="sweep-actions">{isStoppable && <StopSweep sweep={sweep} isStopping={false} />}</td>
     </tr>
   );
 }
