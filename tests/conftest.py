@@ -49,9 +49,9 @@ USERS_OF_THE_INSTALLATION = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is quick and precise first. Of the rest what shares the installation, which one of several processes gets
-    whole: taken last, it would keep one busy for minutes while the others have nothing left to do."""
-    items.sort(key=lambda item: (_stage(item), not _uses_the_installation(item.nodeid)))
+    """What is quick and precise first. Of the rest first what one of several processes gets whole and takes minutes
+    (the installation's, the workers'): taken last, it would keep one busy while the others have nothing left to do."""
+    items.sort(key=lambda item: (_stage(item), not _uses_the_installation(item.nodeid), not _is_long(item.nodeid)))
     for item in items:
         if "installation" in getattr(item, "fixturenames", ()) and not _uses_the_installation(item.nodeid):
             raise pytest.UsageError(
@@ -70,6 +70,10 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         return "installation" if _uses_the_installation(path) else path
+
+
+def _is_long(path: str) -> bool:
+    return path.startswith("tests/integration/workers/")
 
 
 def _uses_the_installation(path: str) -> bool:

@@ -43,12 +43,13 @@ def chosen_runs(
 ) -> Sequence[UUID]:
     """The runs named, or those that match like in a list of runs, that the reader may see. Raises ApiError: 404 for a
     named one that they may not, 422 for none at all or too many."""
-    if not (runs or labels or project or status or search):
+    statuses = parsed_statuses(status)
+    if not (runs or labels or project or statuses or search):
         detail = "say which runs: their ids with commas, `all`, label=key:value, project, status or search"
         raise invalid([ProblemError(parameter="runs", detail=detail)])
     run_ids = require_runs(session, runs, reader) if runs else None
     visible = reader.projects("read")
-    wanted = list(matches(parsed_statuses(status), search, parsed_labels(labels), project))
+    wanted = list(matches(statuses, search, parsed_labels(labels), project))
     found = repository.list_runs(session, run_ids, wanted, visible, MAX_RUNS + 1)
     if len(found) > MAX_RUNS:
         detail = f"these are more than {MAX_RUNS} runs: name fewer, or narrow them by label, project, status or search"

@@ -39,8 +39,8 @@ def note_first_use(session: Session, token_id: UUID) -> bool:
     return _count(session, update(ApiToken).where(is_good).values(last_used_at=func.now())) == 1
 
 
-def revoke_starters(session: Session, run_id: UUID, up_to_attempt: int) -> None:
-    are_over = (ApiToken.run_id == run_id) & (ApiToken.attempt <= up_to_attempt) & _STARTS
+def revoke_starters(session: Session, run_id: UUID, attempt: int) -> None:
+    are_over = (ApiToken.run_id == run_id) & (ApiToken.attempt == attempt) & _STARTS
     statement = update(ApiToken).where(are_over, ApiToken.revoked_at.is_(None)).values(revoked_at=_NOW)
     session.execute(statement, execution_options=_UNSYNCHRONIZED)
 

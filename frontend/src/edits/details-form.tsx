@@ -28,8 +28,9 @@ interface DetailsFormProps<T extends Details, Body extends object> {
   editable: Editable<T, Body>;
   seen: T;
   hasPriority?: boolean;
-  onSaved: (saved: T) => void;
-  onCancel: () => void;
+  /** With what is there now, saved or found. */
+  onChanged: (current: T) => void;
+  onClose: () => void;
 }
 
 interface Typed {
@@ -41,18 +42,19 @@ interface Typed {
 
 /** Name, labels and notes; the priority of what waits. */
 export function DetailsForm<T extends Details, Body extends object>(props: DetailsFormProps<T, Body>) {
-  const { noun, editable, seen, hasPriority = false, onSaved, onCancel } = props;
-  const { base, save, conflict, refused } = useEdit(editable, seen, onSaved);
+  const { noun, editable, seen, hasPriority = false, onChanged, onClose } = props;
+  const { base, save, conflict, refused } = useEdit(editable, seen, onChanged, onClose);
   const [typed, setTyped] = useState<Typed>({});
   const first = useRef<HTMLInputElement>(null);
   useEffect(() => first.current?.focus(), []);
-  const body = changed(base, typed);
+  // What waited may have begun meanwhile, and has no priority any more.
+  const body = changed(base, hasPriority ? typed : withoutPriority(typed));
   const set = (changes: Typed) => setTyped({ ...typed, ...changes });
   const at = (field: string) =>
     refused.filter(({ pointer }) => pointer.split("/")[1] === field).map(({ detail }) => detail);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (Object.keys(body).length === 0) onCancel();
+    if (Object.keys(body).length === 0) onClose();
     else save.mutate(body as Body);
   };
   const described = (field: string) => ({
@@ -123,12 +125,16 @@ export function DetailsForm<T extends Details, Body extends object>(props: Detai
         <button type="submit" className="button button-primary" disabled={save.isPending}>
           {save.isPending ? "Saving" : "Save"}
         </button>
-        <button type="button" className="button" onClick={onCancel}>
+        <button type="button" className="button" onClick={onClose}>
           Cancel
         </button>
       </div>
     </form>
   );
+}
+
+function withoutPriority({ priority, ...others }: Typed): Typed {
+  return others;
 }
 
 /** What was typed and differs from what is there. Text that is no number goes as it is: the server says what is wrong. */
@@ -138,7 +144,7 @@ function changed(base: Details, typed: Typed): DetailsBody {
   if (typed.labels !== undefined && typed.labels !== labelsText(base.labels))
     body.labels = parseLabels(typed.labels);
   if (typed.notes !== undefined && typed.notes !== base.notes) body.notes = typed.notes;
-  const priority = typed.priority ?? 0;
-  if ("priority" in typed && priority !== base.priority) body.priority = priority as number;
+  if ("priority" in typed && (typed.priority ?? 0) !== base.priority)
+    body.priority = (typed.priority ?? 0) as number;
   return body;
 }

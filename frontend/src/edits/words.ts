@@ -1,5 +1,3 @@
-import { labelsText } from "../pages/launch/draft.ts";
-
 const MAX_LENGTH = 200;
 
 /** A field's value as people read it. */
@@ -7,17 +5,13 @@ export function valueWords(value: unknown): string {
   if (value === null || value === undefined || value === "") return "nothing";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (Array.isArray(value)) return cut(value.map(String).join(", ") || "nothing");
-  if (typeof value === "object") return cut(labelsText(textValues(value)) || "nothing");
+  if (typeof value === "object") return cut(Object.entries(value).map(entryWords).join(", ") || "nothing");
   return typeof value === "number" ? String(value) : cut(`“${value}”`);
 }
 
-function textValues(value: object): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      typeof inner === "string" ? inner : JSON.stringify(inner),
-    ]),
-  );
+function entryWords([key, value]: [string, unknown]): string {
+  if (value === "") return key;
+  return `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`;
 }
 
 function cut(text: string): string {

@@ -148,13 +148,17 @@ export function changedLimits(
 function LimitsForm({ cluster, onClose }: { cluster: Cluster; onClose: () => void }) {
   const queryClient = useQueryClient();
   const [typed, setTyped] = useState<Partial<Record<Limit, unknown>>>({});
-  const { base, save, conflict, refused } = useEdit(editableCluster(cluster.name), cluster, () => {
-    void queryClient.invalidateQueries({ queryKey: clustersQuery.queryKey });
-    onClose();
-  });
+  const { base, save, conflict, refused } = useEdit(
+    editableCluster(cluster.name),
+    cluster,
+    () => void queryClient.invalidateQueries({ queryKey: clustersQuery.queryKey }),
+    onClose,
+  );
+  const isMissing = "max_concurrent_runs" in typed && typed.max_concurrent_runs === undefined;
   const body = changedLimits(base, typed);
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    if (isMissing) return;
     if (Object.keys(body).length === 0) onClose();
     else save.mutate(body);
   };
@@ -163,6 +167,7 @@ function LimitsForm({ cluster, onClose }: { cluster: Cluster; onClose: () => voi
       {FIELDS.map(({ field, label, help }) => {
         const id = `${cluster.name}-${field}`;
         const messages = refused.filter(({ pointer }) => pointer === `/${field}`).map(({ detail }) => detail);
+        if (isMissing && field === "max_concurrent_runs") messages.push("A cluster has at least one place.");
         return (
           <FieldRow key={field} id={id} label={label} help={help} messages={messages}>
             <NumberInput

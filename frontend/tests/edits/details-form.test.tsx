@@ -20,21 +20,23 @@ const run = {
 const theirs = { ...run, notes: "theirs", labels: { team: "vision" } };
 
 function open(hasPriority = false) {
-  const onSaved = vi.fn();
-  const onCancel = vi.fn();
-  render(
-    <QueryClientProvider client={new QueryClient()}>
+  const client = new QueryClient();
+  const onChanged = vi.fn();
+  const onClose = vi.fn();
+  const form = (isWaiting: boolean) => (
+    <QueryClientProvider client={client}>
       <DetailsForm
         noun="run"
         editable={editableRun("r1")}
         seen={run}
-        hasPriority={hasPriority}
-        onSaved={onSaved}
-        onCancel={onCancel}
+        hasPriority={isWaiting}
+        onChanged={onChanged}
+        onClose={onClose}
       />
-    </QueryClientProvider>,
+    </QueryClientProvider>
   );
-  return { onSaved, onCancel };
+  const { rerender } = render(form(hasPriority));
+  return { onChanged, onClose, beginRun: () => rerender(form(false)) };
 }
 
 const type = (label: string, value: string) =>
@@ -46,13 +48,13 @@ test("only what was typed and differs is sent, with the tag", async () => {
     [`GET ${AT}`]: [{ body: run, etag: '"a.1"' }],
     [`PATCH ${AT}`]: [{ body: { ...run, notes: "why" } }],
   });
-  const { onSaved } = open(true);
+  const { onClose } = open(true);
   type("Notes", "why");
   type("Name", "x");
   type("Name", "eagle3");
   type("Priority", "7");
   fireEvent.click(screen.getByText("Save"));
-  await waitFor(() => expect(onSaved).toHaveBeenCalled());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
   expect(asked.at(-1)).toEqual({
     what: `PATCH ${AT}`,
     ifMatch: '"a.1"',
@@ -62,10 +64,10 @@ test("only what was typed and differs is sent, with the tag", async () => {
 
 test("nothing changed is nothing saved", () => {
   const asked = serve({});
-  const { onCancel } = open();
+  const { onClose } = open();
   expect(screen.queryByLabelText("Priority")).toBeNull();
   fireEvent.click(screen.getByText("Save"));
-  expect(onCancel).toHaveBeenCalled();
+  expect(onClose).toHaveBeenCalled();
   expect(asked).toEqual([]);
 });
 
@@ -77,7 +79,7 @@ test("after somebody else's change what was typed stays, theirs is told, and sav
     ],
     [`PATCH ${AT}`]: [{ status: 412, body: { detail: "changed" } }, { body: { ...theirs, notes: "mine" } }],
   });
-  const { onSaved } = open();
+  const { onClose } = open();
   type("Notes", "mine");
   fireEvent.click(screen.getByText("Save"));
   const alert = await screen.findByRole("alert");
@@ -86,19 +88,34 @@ test("after somebody else's change what was typed stays, theirs is told, and sav
   expect(alert.textContent).toContain("Notes: nothing became “theirs”. You changed it, too");
   expect([shown("Notes"), shown("Labels")]).toEqual(["mine", "team: vision"]);
   fireEvent.click(screen.getByText("Save"));
-  await waitFor(() => expect(onSaved).toHaveBeenCalled());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
   expect(asked.at(-1)).toEqual({ what: `PATCH ${AT}`, ifMatch: '"b.1"', body: { notes: "mine" } });
 });
 
 test("mine can be dropped for theirs", async () => {
   serve({ [`GET ${AT}`]: [{ body: theirs, etag: '"b.1"' }] });
-  const { onCancel } = open();
+  const { onChanged, onClose } = open();
   type("Notes", "mine");
   fireEvent.click(screen.getByText("Save"));
   fireEvent.click(await screen.findByText("Drop mine, keep theirs"));
   expect(shown("Notes")).toBe("theirs");
+  expect(onChanged).toHaveBeenCalledWith(theirs);
   fireEvent.click(screen.getByText("Save"));
-  expect(onCancel).toHaveBeenCalled();
+  expect(onClose).toHaveBeenCalled();
+});
+
+test("a priority typed before the run began holds nothing up", async () => {
+  const asked = serve({
+    [`GET ${AT}`]: [{ body: run, etag: '"a.1"' }],
+    [`PATCH ${AT}`]: [{ body: { ...run, notes: "why" } }],
+  });
+  const { onClose, beginRun } = open(true);
+  type("Priority", "7");
+  type("Notes", "why");
+  beginRun();
+  fireEvent.click(screen.getByText("Save"));
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
+  expect(asked.at(-1)?.body).toEqual({ notes: "why" });
 });
 
 test("what is wrong stands under its field", async () => {

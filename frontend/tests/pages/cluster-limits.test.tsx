@@ -55,6 +55,15 @@ test("an administrator changes limits, with the tag, and lifts one by emptying i
   expect(await screen.findByText("Change limits")).toBeTruthy();
 });
 
+test("a cluster keeps a number of places", async () => {
+  const asked = open(true);
+  fireEvent.click(await screen.findByText("Change limits"));
+  fireEvent.change(screen.getByLabelText("Places"), { target: { value: "" } });
+  fireEvent.click(screen.getByText("Save"));
+  expect(screen.getByText("A cluster has at least one place.")).toBeTruthy();
+  expect(asked.filter(({ what }) => what.startsWith("PATCH"))).toEqual([]);
+});
+
 test("the cluster that follows the service's environment says so and is not changed here", async () => {
   open(true, "local");
   expect(await screen.findByText("FOREDECK_MAX_CONCURRENT_RUNS")).toBeTruthy();

@@ -17,6 +17,15 @@ test("labels are read from a line and written back", () => {
   expect(parseLabels(labelsText(labels))).toEqual(labels);
 });
 
+test("whatever a label says comes back as it was", () => {
+  const labels = { note: "a, b", quote: 'a "b"', c: '"', path: "C:\\x, y", wide: " x ", last: "z" };
+  expect(parseLabels(labelsText(labels))).toEqual(labels);
+});
+
+test("quotes within a value that was typed are nothing special", () => {
+  expect(parseLabels('a: 5", b: 6", c: "d" e')).toEqual({ a: '5"', b: '6"', c: '"d" e' });
+});
+
 test("a draft is kept for its own start only, until it is launched", () => {
   const draft = { ...EMPTY_DRAFT, name: "k=5", form: { values: { grpo: { num_steps: 2 } }, memory: {} } };
   saveDraft("new", draft);

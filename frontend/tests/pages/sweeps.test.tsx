@@ -71,6 +71,7 @@ test("all its runs are stopped after a question", async () => {
   fireEvent.click(await screen.findByText("Stop all"));
   fireEvent.click(screen.getByText("Stop the sweep"));
   await waitFor(() => expect(asked.map(({ what }) => what)).toContain("POST /api/v1/sweeps/s1/stop"));
+  expect(await screen.findByText("Stopping")).toBeTruthy();
 });
 
 test("who only sees the project is not offered to stop", async () => {

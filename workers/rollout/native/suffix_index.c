@@ -51,7 +51,7 @@ static void *with_room(void *items, int64_t number, int64_t size)
 static inline int64_t first_slot(const Index *index, int32_t state, int32_t token)
 {
     uint64_t key = (uint64_t)(uint32_t)state << 32 | (uint32_t)token;
-    return (int64_t)(key * 0x9E3779B97F4A7C15u >> 20) & (index->num_slots - 1);
+    return (int64_t)(key * 0x9E3779B97F4A7C15u >> 32) & (index->num_slots - 1);
 }
 
 static void put(Index *index, int32_t edge)

@@ -57,18 +57,34 @@ export function forgetDraft(source: string): void {
   }
 }
 
-/** "team: post-training, smoke" -> {team: "post-training", smoke: ""}. */
+const LABEL = /[^,:]*:\s*"(?:[^"\\]|\\.)*"\s*(?=,|$)|[^,]+/g;
+
+/** "team: post-training, smoke, note: \"a, b\"" -> {team: "post-training", smoke: "", note: "a, b"}. */
 export function parseLabels(text: string): Record<string, string> {
-  const parts = text.split(",").map((part) => part.trim());
+  const parts = (text.match(LABEL) ?? []).map((part) => part.trim());
   const entries = parts.filter(Boolean).map((part) => {
     const colon = part.indexOf(":");
-    return colon < 0 ? [part, ""] : [part.slice(0, colon).trim(), part.slice(colon + 1).trim()];
+    return colon < 0 ? [part, ""] : [part.slice(0, colon).trim(), unquoted(part.slice(colon + 1).trim())];
   });
   return Object.fromEntries(entries);
 }
 
 export function labelsText(labels: Record<string, string>): string {
   return Object.entries(labels)
-    .map(([name, value]) => (value ? `${name}: ${value}` : name))
+    .map(([name, value]) => (value ? `${name}: ${quoted(value)}` : name))
     .join(", ");
+}
+
+/** A value that would not be read as it is. */
+function quoted(value: string): string {
+  return /[,"]|^\s|\s$/.test(value) ? JSON.stringify(value) : value;
+}
+
+function unquoted(value: string): string {
+  if (!/^".*"$/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
 }

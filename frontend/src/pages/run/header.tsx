@@ -20,10 +20,7 @@ export function RunHeader({ run }: { run: RunRead }) {
   const [isEditing, setEditing] = useState(false);
   const mayChange = useMayChange(run.project);
   const queryClient = useQueryClient();
-  const saved = (changed: RunRead) => {
-    queryClient.setQueryData(runQuery(run.id).queryKey, changed);
-    setEditing(false);
-  };
+  const show = (current: RunRead) => queryClient.setQueryData(runQuery(run.id).queryKey, current);
   return (
     <header className="run-head">
       <div className="run-title">
@@ -61,8 +58,8 @@ export function RunHeader({ run }: { run: RunRead }) {
           editable={editableRun(run.id)}
           seen={run}
           hasPriority={run.status === "queued"}
-          onSaved={saved}
-          onCancel={() => setEditing(false)}
+          onChanged={show}
+          onClose={() => setEditing(false)}
         />
       )}
       {!isEditing && run.notes && <p className="run-notes">{run.notes}</p>}

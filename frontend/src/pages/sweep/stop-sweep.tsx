@@ -27,16 +27,17 @@ export function StopSweep({ sweep, isStopping }: StopSweepProps) {
     setAsking(false);
     stop.mutate();
   };
+  const isUnderWay = isStopping || stop.isPending || stop.isSuccess;
   return (
     <>
       <button
         type="button"
         className="button"
         onClick={() => setAsking(true)}
-        disabled={stop.isPending || isStopping}
+        disabled={isUnderWay}
         aria-label={`Stop all runs of ${sweep.name}`}
       >
-        {isStopping ? "Stopping" : "Stop all"}
+        {isUnderWay ? "Stopping" : "Stop all"}
       </button>
       {stop.error && <ProblemNote error={stop.error} />}
       {isAsking && (

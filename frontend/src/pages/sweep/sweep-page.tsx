@@ -38,10 +38,7 @@ export function SweepPage() {
 function SweepView({ sweep }: { sweep: Sweep }) {
   const [isEditing, setEditing] = useState(false);
   const queryClient = useQueryClient();
-  const saved = (changed: Sweep) => {
-    queryClient.setQueryData(sweepQuery(sweep.id).queryKey, changed);
-    setEditing(false);
-  };
+  const show = (current: Sweep) => queryClient.setQueryData(sweepQuery(sweep.id).queryKey, current);
   const actions = useMayChange(sweep.project) && (
     <>
       <button type="button" className="button" onClick={() => setEditing(true)} disabled={isEditing}>
@@ -71,8 +68,8 @@ function SweepView({ sweep }: { sweep: Sweep }) {
             noun="sweep"
             editable={editableSweep(sweep.id)}
             seen={sweep}
-            onSaved={saved}
-            onCancel={() => setEditing(false)}
+            onChanged={show}
+            onClose={() => setEditing(false)}
           />
         </div>
       )}

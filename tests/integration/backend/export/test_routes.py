@@ -172,6 +172,7 @@ def test_others_runs_are_nowhere_in_it(export, outsider, launch, database):
         ("runs=nonsense", "runs"),
         ("label=team", "label"),
         ("status=over", "status"),
+        ("status=,", "runs"),
         ("search=" + "x" * 201, "search"),
         ("project=default&names=made/up", "names"),
         ("project=default&attempts=last", "attempts"),

@@ -31,9 +31,12 @@ class Wire:
         return response.status_code, response.json().get("token")
 
     def report(self, token, run_id, attempt=1):
+        return self.send(token, run_id, attempt).status_code
+
+    def send(self, token, run_id, attempt=1):
         body = {"kind": "log", "level": "info", "message": "hello"}
         event = {"run_id": run_id, "attempt": attempt, "time": datetime.now(UTC).isoformat(), "body": body}
-        return self.post("/ingest", token, json={"events": [EVENT | event]}).status_code
+        return self.post("/ingest", token, json={"events": [EVENT | event]})
 
 
 @pytest.fixture

@@ -150,10 +150,12 @@ def test_the_starter_of_an_attempt_before_brings_no_more_than_that_attempt_has(w
     assert wire.report(wire.exchange(new)[1], run_id, attempt=2) == 200
 
 
-def test_the_first_report_ends_the_starters_of_attempts_before_too(wire, begin, run_id):
+def test_a_worker_of_an_attempt_before_that_comes_late_still_hears_that_it_is_replaced(wire, begin, run_id):
     old, new = begin(run_id), begin(run_id)
     assert wire.report(wire.exchange(new)[1], run_id, attempt=2) == 200
-    assert wire.exchange(old) == (401, None)
+    late = wire.exchange(old)[1]
+    assert wire.send(late, run_id, attempt=1).json()["current_attempt"] == 2
+    assert wire.report(late, run_id, attempt=2) == 403
 
 
 def test_other_runs_starters_are_left_alone(wire, begin, launch, run_id):
