@@ -1,8 +1,7 @@
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { ProblemNote } from "../design/states.tsx";
 import { FieldRow, NumberInput } from "../forms/field.tsx";
 import { labelsText, parseLabels } from "../pages/launch/draft.ts";
-import { ConflictNote } from "./conflict-note.tsx";
+import { EditFooter } from "./edit-footer.tsx";
 import type { Editable } from "./editable.ts";
 import { useEdit } from "./use-edit.ts";
 import "./edits.css";
@@ -43,7 +42,8 @@ interface Typed {
 /** Name, labels and notes; the priority of what waits. */
 export function DetailsForm<T extends Details, Body extends object>(props: DetailsFormProps<T, Body>) {
   const { noun, editable, seen, hasPriority = false, onChanged, onClose } = props;
-  const { base, save, conflict, refused } = useEdit(editable, seen, onChanged, onClose);
+  const edit = useEdit(editable, seen, onChanged, onClose);
+  const { base, save, refused } = edit;
   const [typed, setTyped] = useState<Typed>({});
   const first = useRef<HTMLInputElement>(null);
   useEffect(() => first.current?.focus(), []);
@@ -112,23 +112,7 @@ export function DetailsForm<T extends Details, Body extends object>(props: Detai
           />
         </FieldRow>
       )}
-      {conflict && (
-        <ConflictNote conflict={conflict} own={Object.keys(body)}>
-          <p>What you typed is still here, beside what is there now. Save it, or go on from theirs.</p>
-          <button type="button" className="button" onClick={() => setTyped({})}>
-            Drop mine, keep theirs
-          </button>
-        </ConflictNote>
-      )}
-      {save.error && !conflict && refused.length === 0 && <ProblemNote error={save.error} />}
-      <div className="actions">
-        <button type="submit" className="button button-primary" disabled={save.isPending}>
-          {save.isPending ? "Saving" : "Save"}
-        </button>
-        <button type="button" className="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <EditFooter edit={edit} own={Object.keys(body)} onDrop={() => setTyped({})} onClose={onClose} />
     </form>
   );
 }

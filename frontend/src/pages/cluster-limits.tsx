@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import type { Schemas } from "../api/client.ts";
 import { clusterSharesQuery, clustersQuery, sessionQuery } from "../api/queries.ts";
 import { ProblemNote } from "../design/states.tsx";
-import { ConflictNote } from "../edits/conflict-note.tsx";
+import { EditFooter } from "../edits/edit-footer.tsx";
 import { editableCluster } from "../edits/kinds.ts";
 import { useEdit } from "../edits/use-edit.ts";
 import { plural } from "../format/number.ts";
@@ -148,12 +148,13 @@ export function changedLimits(
 function LimitsForm({ cluster, onClose }: { cluster: Cluster; onClose: () => void }) {
   const queryClient = useQueryClient();
   const [typed, setTyped] = useState<Partial<Record<Limit, unknown>>>({});
-  const { base, save, conflict, refused } = useEdit(
+  const edit = useEdit(
     editableCluster(cluster.name),
     cluster,
     () => void queryClient.invalidateQueries({ queryKey: clustersQuery.queryKey }),
     onClose,
   );
+  const { base, save, refused } = edit;
   const isMissing = "max_concurrent_runs" in typed && typed.max_concurrent_runs === undefined;
   const body = changedLimits(base, typed);
   const submit = (event: FormEvent) => {
@@ -181,23 +182,7 @@ function LimitsForm({ cluster, onClose }: { cluster: Cluster; onClose: () => voi
           </FieldRow>
         );
       })}
-      {conflict && (
-        <ConflictNote conflict={conflict} own={Object.keys(body)}>
-          <p>What you typed is still here, beside what is there now. Save it, or go on from theirs.</p>
-          <button type="button" className="button" onClick={() => setTyped({})}>
-            Drop mine, keep theirs
-          </button>
-        </ConflictNote>
-      )}
-      {save.error && !conflict && refused.length === 0 && <ProblemNote error={save.error} />}
-      <div className="actions">
-        <button type="submit" className="button button-primary" disabled={save.isPending}>
-          {save.isPending ? "Saving" : "Save"}
-        </button>
-        <button type="button" className="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <EditFooter edit={edit} own={Object.keys(body)} onDrop={() => setTyped({})} onClose={onClose} />
     </form>
   );
 }
