@@ -12,8 +12,9 @@ def is_unused(token: ApiToken) -> bool:
 
 
 def begin_to_report(session: Session, token: ApiToken) -> bool:
-    """The starters of the token's attempt are worthless from here on; a worker of an attempt before may still come late,
-    and hear that it is replaced. False when another exchange has taken the token's place meanwhile."""
+    """The starters of the token's attempt are worthless from here on. Those of attempts before are not: their workers
+    may come late, and hear that they are replaced. False when another exchange has taken the token's place meanwhile.
+    """
     assert token.run_id is not None
     assert token.attempt is not None
     repository.lock_attempt(session, token.run_id, token.attempt)
