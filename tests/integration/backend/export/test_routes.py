@@ -126,20 +126,20 @@ def test_pages_lose_and_repeat_nothing(export, launch, database, monkeypatch, si
 
 
 def test_runs_are_chosen_by_id_label_or_project(export, launch, database):
-    first, second = (launch(name=name, labels={"team": "rl", "name": name})["id"] for name in "ab")
+    first, second = (launch(name=name, labels={"team": "rl", "name": name})["id"] for name in ("one", "two"))
     for run_id in (first, second):
         add_points(database, run_id, "policy/loss", [(1, 1, 1.0)])
 
     def names(**parameters):
         return [row["run"] for row in export("/api/v1/export/series", **parameters)]
 
-    assert names(runs=f"{second},{first}") == ["a", "b"]
-    assert names(runs=first) == ["a"]
-    assert names(label="team:rl") == names(project="default") == names(runs="all") == ["a", "b"]
-    assert names(label=["team:rl", "name:b"]) == ["b"]
-    assert names(status="queued") == names(status="queued,failed", label="team:rl") == ["a", "b"]
-    assert names(search="b") == names(search=second) == names(runs="all", status="queued", search="b") == ["b"]
-    assert names(status="failed") == names(runs=first, search="b") == []
+    assert names(runs=f"{second},{first}") == ["one", "two"]
+    assert names(runs=first) == ["one"]
+    assert names(label="team:rl") == names(project="default") == names(runs="all") == ["one", "two"]
+    assert names(label=["team:rl", "name:two"]) == ["two"]
+    assert names(status="queued") == names(status="queued,failed", label="team:rl") == ["one", "two"]
+    assert names(search="two") == names(search=second) == names(runs="all", status="queued", search="two") == ["two"]
+    assert names(status="failed") == names(runs=first, search="two") == []
     assert names(label="team:x") == names(project="x") == names(runs=first, names="reward/train_mean") == []
 
 
