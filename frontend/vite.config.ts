@@ -7,5 +7,10 @@ export default defineConfig({
   define: { global: "globalThis" },
   server: { proxy: { "/api": "http://127.0.0.1:8600" } },
   build: { target: "es2022", chunkSizeWarningLimit: 1400, assetsInlineLimit: 0 },
-  test: { include: ["tests/**/*.test.{ts,tsx}"], environment: "node" },
+  test: {
+    include: ["tests/**/*.test.{ts,tsx}"],
+    environment: "node",
+    setupFiles: ["tests/setup.ts"],
+    testTimeout: 60_000,
+  },
 });
