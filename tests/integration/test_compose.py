@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from backend.embedded.binaries import postgres_installation, valkey_server
-from backend.embedded.ports import free_port
 from backend.embedded.postgres import PostgresServer
 from backend.embedded.process import ServerProcess, last_lines
+from tests.ports import free_base_port
 
 REPOSITORY = Path(__file__).parents[2]
 SECRETS = {"POSTGRES_PASSWORD": "pw-postgres", "REDIS_PASSWORD": "pw-redis", "RAY_AUTH_TOKEN": "t" * 40}
@@ -85,31 +85,33 @@ class Native:
         self._tmp = folder / "tmp"
         (folder / "data").mkdir()
         self._tmp.mkdir()
-        self.redis, self.api, self.gcs, self.jobs = (free_port() for _ in range(4))
+        base = free_base_port()
+        self.redis, self.api, self.gcs, self.jobs = range(base, base + 4)
         address = database_url.removeprefix("postgresql+psycopg")
-        self._rewrites = [
-            (f"postgresql://foredeck:{SECRETS['POSTGRES_PASSWORD']}@postgres:5432/foredeck", f"postgresql{address}"),
-            ("@redis:6379", f"@127.0.0.1:{self.redis}"),
-            ("ray-head:6379", f"127.0.0.2:{self.gcs}"),
-            ("ray-head:8265", f"127.0.0.1:{self.jobs}"),
-            ("127.0.0.1:6379", f"127.0.0.2:{self.gcs}"),
-            ("--port=6379", f"--port={self.gcs}"),
-            ("--port=5432", f"--port={server.port}"),
-            ("8265", str(self.jobs)),
-            ("6379", str(self.redis)),
-            ("8600", str(self.api)),
-            ("0.0.0.0", "127.0.0.1"),
-            ("/storage", str(folder)),
-            ("/data", str(folder / "data")),
-            ("/tmp/beat-schedule", str(folder / "beat-schedule")),
-        ]
+        self._rewrites = {
+            f"postgresql://foredeck:{SECRETS['POSTGRES_PASSWORD']}@postgres:5432/foredeck": f"postgresql{address}",
+            "@redis:6379": f"@127.0.0.1:{self.redis}",
+            "ray-head:6379": f"127.0.0.2:{self.gcs}",
+            "ray-head:8265": f"127.0.0.1:{self.jobs}",
+            "127.0.0.1:6379": f"127.0.0.2:{self.gcs}",
+            "--port=6379": f"--port={self.gcs}",
+            "--port=5432": f"--port={server.port}",
+            "8265": str(self.jobs),
+            "6379": str(self.redis),
+            "8600": str(self.api),
+            "0.0.0.0": "127.0.0.1",
+            "/storage": str(folder),
+            "/data": str(folder / "data"),
+            "/tmp/beat-schedule": str(folder / "beat-schedule"),
+        }
 
     def _rewritten(self, text: str) -> str:
         for variable, value in SECRETS.items():
             text = re.sub(rf"\${{{variable}:\?[^}}]*}}", value, text)
         text = re.sub(r"\${\w+:-([^}]*)}", r"\1", text)
-        for old, new in self._rewrites:
-            text = text.replace(old, new)
+        # In one pass: what has been put in may hold any digits itself.
+        known = sorted(self._rewrites, key=len, reverse=True)
+        text = re.sub("|".join(map(re.escape, known)), lambda found: self._rewrites[found[0]], text)
         return text.replace("$$", "$")
 
     def environment(self, name: str) -> dict[str, str]:
@@ -204,10 +206,10 @@ def test_the_control_plane_gets_healthy_by_its_own_commands(native: Native) -> N
 @pytest.mark.skipif(sys.platform != "linux", reason="two Ray nodes need two loopback addresses")
 def test_ray_head_and_worker_get_healthy_by_their_own_commands(native: Native) -> None:
     small = ["--num-cpus=1", "--object-store-memory=100000000"]
-    apart = [f"--dashboard-agent-listen-port={free_port()}", f"--ray-client-server-port={free_port()}"]
+    apart = [f"--dashboard-agent-listen-port={free_base_port()}", f"--ray-client-server-port={free_base_port()}"]
     with ExitStack() as stack:
         assert not native.is_healthy("ray-head", native.allowed_s("ray-head"))
         temp_dir = f"--temp-dir={native._folder}/r"
         stack.enter_context(native.serving("ray-head", "--node-ip-address=127.0.0.2", temp_dir, *small, *apart))
-        elsewhere = [f"--dashboard-agent-listen-port={free_port()}", "--node-ip-address=127.0.0.3"]
+        elsewhere = [f"--dashboard-agent-listen-port={free_base_port()}", "--node-ip-address=127.0.0.3"]
         stack.enter_context(native.serving("ray-worker", *elsewhere, *small))
