@@ -5,7 +5,6 @@ And, for tests of the whole, one installation as `foredeck up` makes it.
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -29,11 +28,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from backend.embedded.binaries import system_dir_for
 from backend.embedded.home import Home
-from backend.embedded.ports import free_port, is_free
 from backend.embedded.postgres import PostgresServer
 from backend.embedded.process import ServerProcess
 from backend.embedded.records import load_records
 from backend.embedded.valkey import ValkeyServer
+from tests.ports import free_base_port
 
 REPOSITORY = Path(__file__).parent.parent
 TEMPLATE = "foredeck_template"
@@ -96,7 +95,7 @@ def services_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres_server(services_home: Path) -> Iterator[PostgresServer]:
-    server = PostgresServer(services_home, free_port(), FAST)
+    server = PostgresServer(services_home, free_base_port(), FAST)
     process = server.start()
     yield server
     server.stop(process)
@@ -104,7 +103,7 @@ def postgres_server(services_home: Path) -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def valkey_server(services_home: Path) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(services_home, free_port())
+    server = ValkeyServer(services_home, free_base_port())
     process = server.start()
     yield server
     server.stop(process)
@@ -249,13 +248,6 @@ class Installation:
         return record.find() if record else None
 
 
-def _free_base_port() -> int:
-    while True:
-        base = random.randrange(20_000, 30_000)
-        if all(is_free(port) for port in range(base, base + 5)):
-            return base
-
-
 @pytest.fixture(scope="session")
 def installation() -> Iterator[Installation]:
     """Everything, started by `foredeck up` in a home of its own, with patience cut short."""
@@ -267,7 +259,7 @@ def installation() -> Iterator[Installation]:
     }
     users = ("DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "FOREDECK_URL", "FOREDECK_TOKEN", "FOREDECK_PORT")
     environment = {key: value for key, value in os.environ.items() if key not in users} | own
-    installation = Installation(home, _free_base_port(), environment)
+    installation = Installation(home, free_base_port(), environment)
     try:
         installation.up()
         yield installation

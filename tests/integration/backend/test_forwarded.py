@@ -9,8 +9,9 @@ from sqlalchemy import text
 
 from backend.embedded import application
 from backend.embedded.home import Home
-from backend.embedded.ports import Ports, free_port
+from backend.embedded.ports import Ports
 from backend.main import create_app
+from tests.ports import free_base_port
 
 SPOOFED = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
 LAST = "SELECT address FROM audit_entry WHERE action = 'run.launch' ORDER BY id DESC LIMIT 1"
@@ -46,7 +47,7 @@ def test_behind_a_listed_proxy_it_is_whom_the_proxy_heard(audited_from):
 
 def test_the_service_as_it_is_started_believes_no_process_of_its_machine(client, database, settings, tmp_path):
     """uvicorn by itself takes the word of anybody at 127.0.0.1."""
-    home, ports = Home(tmp_path), Ports(free_port())
+    home, ports = Home(tmp_path), Ports(free_base_port())
     home.create()
     given = {name: str(value) for name, value in settings.model_dump(by_alias=True, exclude_defaults=True).items()}
     url = given["DATABASE_URL"], given["REDIS_URL"]

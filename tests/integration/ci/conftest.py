@@ -25,7 +25,6 @@ from sqlalchemy import select
 from backend import bootstrap
 from backend.auth.service import issue_user_token, issue_worker_token
 from backend.db import Database
-from backend.embedded.ports import free_port
 from backend.embedded.postgres import PostgresServer
 from backend.embedded.valkey import ValkeyServer
 from backend.main import create_app
@@ -33,6 +32,7 @@ from backend.models import Attempt, Run
 from backend.settings import Settings
 from contract.telemetry.events import Body, Event, Finished, Heartbeat, IngestRequest, Metrics, Started
 from foredeck import Foredeck
+from tests.ports import free_base_port
 
 REPOSITORY = Path(__file__).parents[3]
 NUM_STEPS = 20
@@ -159,7 +159,7 @@ def service(
     redis_databases: Iterator[int],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Service]:
-    port = free_port()
+    port = free_base_port()
     settings = Settings.model_validate(
         {
             "DATABASE_URL": database_url,

@@ -15,6 +15,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.ports import free_base_port
+
 SERVICES = ("PostgreSQL", "Valkey", "API", "Worker", "Scheduler")
 
 
@@ -115,8 +117,8 @@ def test_children_of_a_killed_supervisor_are_adopted(installation) -> None:
 
 def test_a_taken_port_is_named(tmp_path: Path, installation) -> None:
     environment = installation.environment | {"FOREDECK_HOME": str(tmp_path / "home")}
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        base = taken.getsockname()[1] - 2
+    base = free_base_port()
+    with socket.create_server(("127.0.0.1", base + 2)):
         argv = [sys.executable, "-m", "cli.main", "up", "--port", str(base)]
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 5
@@ -140,8 +142,7 @@ def test_all_children_die_with_ctrl_c(tmp_path: Path, installation, postgres_ser
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
     }
-    base = installation.base_port + 10
-    argv = [sys.executable, "-m", "cli.main", "up", "--port", str(base)]
+    argv = [sys.executable, "-m", "cli.main", "up", "--port", str(free_base_port())]
     with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as up:
         assert up.stdout is not None
         for line in up.stdout:

@@ -13,14 +13,14 @@ import pytest
 
 from backend.embedded.binaries import system_dir_for
 from backend.embedded.errors import EmbeddedError
-from backend.embedded.ports import free_port
 from backend.embedded.postgres import PostgresServer
 from backend.embedded.process import ServerProcess
+from tests.ports import free_base_port
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path, free_port())
+    server = PostgresServer(tmp_path, free_base_port())
     yield server
     if (process := server.find()) is not None:
         server.stop(process)
@@ -50,7 +50,7 @@ def test_a_running_server_is_found_again_and_moved_when_the_port_changes(
     second = PostgresServer(tmp_path, server.port)
     found = second.start()
     assert found.pid == process.pid
-    moved = PostgresServer(tmp_path, free_port())
+    moved = PostgresServer(tmp_path, free_base_port())
     new = moved.start()
     assert new.pid != process.pid
     assert not process.is_alive()

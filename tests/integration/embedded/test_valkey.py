@@ -10,13 +10,13 @@ import pytest
 import redis
 
 from backend.embedded.errors import EmbeddedError
-from backend.embedded.ports import free_port
 from backend.embedded.valkey import ValkeyServer
+from tests.ports import free_base_port
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path, free_port())
+    server = ValkeyServer(tmp_path, free_base_port())
     yield server
     if (process := server.find()) is not None:
         server.stop(process)
@@ -41,7 +41,7 @@ def test_a_running_server_is_found_again(server: ValkeyServer, tmp_path: Path) -
 
 def test_it_moves_when_the_port_changes(server: ValkeyServer, tmp_path: Path) -> None:
     process = server.start()
-    moved = ValkeyServer(tmp_path, free_port())
+    moved = ValkeyServer(tmp_path, free_base_port())
     new = moved.start()
     assert not process.is_alive()
     assert moved.probe() is None

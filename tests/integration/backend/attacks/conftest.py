@@ -15,8 +15,9 @@ from backend.auth.service import issue_user_token, issue_worker_token
 from backend.db import Database
 from backend.embedded import application
 from backend.embedded.home import Home
-from backend.embedded.ports import HOST, Ports, is_free
+from backend.embedded.ports import HOST, Ports
 from backend.settings import Settings, load
+from tests.ports import free_base_port
 
 BODY_TIMEOUT_S = 2
 PATIENCE_S = 20
@@ -126,7 +127,7 @@ def frontend_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def service(module_database_url, valkey_server, redis_databases, frontend_dir, tmp_path_factory) -> Iterator[Service]:
     root = tmp_path_factory.mktemp("home")
-    home, ports = Home(root), Ports(_free_port())
+    home, ports = Home(root), Ports(free_base_port())
     home.logs.mkdir(parents=True, exist_ok=True)
     own = {
         "FOREDECK_FRONTEND_DIR": str(frontend_dir),
@@ -148,11 +149,6 @@ def service(module_database_url, valkey_server, redis_databases, frontend_dir, t
     finally:
         api.stop(process)
         database.close()
-
-
-def _free_port() -> int:
-    """Outside of what the system hands out by itself."""
-    return next(port for port in range(21_000 + os.getpid() % 4000, 30_000) if is_free(port))
 
 
 @pytest.fixture

@@ -17,20 +17,19 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import uvicorn
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from backend import bootstrap
 from backend.embedded.home import Home
 from backend.embedded.passwords import kept_password
-from backend.embedded.ports import Ports, free_port, is_free
+from backend.embedded.ports import Ports
 from backend.embedded.ray import RayService
-from backend.main import create_app
 from backend.settings import REPOSITORY
+from tests.integration.backend.launcher.servers import running, serving
+from tests.ports import free_base_port
 
 NAMES = ("pip", "no-package", "no-archive")
 WHEEL = "our_rewards-1.0-py3-none-any.whl"
@@ -110,38 +109,21 @@ def ray(tmp_path_factory, archives):
     (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"])
     home = Home(folder / "home")
     home.create()
-    base = next(port for port in iter(free_port, None) if port < 65_000 and is_free(port + 3) and is_free(port + 4))
     python, (address, certificate) = str(folder / "python" / "bin" / "python"), archives
-    service = BareRay(home, Ports(base), folder, python=python, certificate=certificate, index=f"{address}/simple")
-    process = service.start()
-    service.wait(process)
-    yield service
-    service.stop(process)
+    ours = {"python": python, "certificate": certificate, "index": f"{address}/simple"}
+    with running(BareRay(home, Ports(free_base_port()), folder, **ours)) as service:
+        yield service
 
 
 @pytest.fixture
 def app(ray, settings, tmp_path):
-    """The service on a port of its own, with its background thread and the clusters' token."""
-    port = free_port()
+    """The service with the clusters' token."""
     tokens = tmp_path / "tokens"
     tokens.mkdir()
     for name in (*NAMES, "archives"):
         (tokens / name).write_text(kept_password(ray.token_path))
-    changes = {
-        "redis_url": "redis://127.0.0.1:1",
-        "public_url": f"http://127.0.0.1:{port}",
-        "ray_tokens_dir": tokens,
-        "reconcile_interval_s": 0.2,
-    }
-    app = create_app(settings.model_copy(update=changes))
-    with app.state.database.transaction() as session:
-        bootstrap.ensure(session, app.state.settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield app
-    server.should_exit = True
-    thread.join()
+    with serving(settings, ray_tokens_dir=tokens) as app:
+        yield app
 
 
 @pytest.fixture

@@ -1,22 +1,20 @@
 """The launcher with a real Ray and real jobs; Redis is down and Celery does not run, so the API does everything."""
 
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 
-from backend import bootstrap
 from backend.embedded.home import Home
-from backend.embedded.ports import Ports, free_port, is_free
+from backend.embedded.ports import Ports
 from backend.embedded.ray import RayService
 from backend.launcher.connect import Target, connector
 from backend.launcher.jobs import GOING, JobState, NotStartedError, StartingError, Submission, UnreachableError
 from backend.launcher.ray_jobs import RayJobServer
-from backend.main import create_app
 from backend.settings import REPOSITORY
+from tests.integration.backend.launcher.servers import running, serving
+from tests.ports import free_base_port
 
 # A worker that reports, crashes in its first attempt, and later does as it is told, or not.
 WORKER = """
@@ -60,43 +58,28 @@ send(kind="finished", outcome="stopped")
 def ray(tmp_path_factory):
     home = Home(tmp_path_factory.mktemp("ray"))
     home.create()
-    base = next(port for port in iter(free_port, None) if port < 65_000 and is_free(port + 3) and is_free(port + 4))
-    service = RayService(home, Ports(base), REPOSITORY)
-    process = service.start()
-    service.wait(process)
-    yield service
-    service.stop(process)
+    with running(RayService(home, Ports(free_base_port()), REPOSITORY)) as service:
+        yield service
 
 
 @pytest.fixture
 def api(ray, settings, tmp_path):
-    """The service on a port of its own, with its background thread; this machine's Ray is its cluster."""
+    """The service; this machine's Ray is its cluster."""
     script, python = tmp_path / "worker.py", tmp_path / "python"
     script.write_text(WORKER)
     python.write_text(
         f'#!/bin/sh\n[ "$2" = workers.check_cluster ] && exec {sys.executable} "$@"\nexec {sys.executable} {script}\n'
     )
     python.chmod(0o755)
-    port = free_port()
     changes = {
-        "redis_url": "redis://127.0.0.1:1",
-        "public_url": f"http://127.0.0.1:{port}",
         "embedded_ray_dir": ray.home.ray_handshake,
         "cluster_python": str(python),
-        "reconcile_interval_s": 0.2,
         "stop_grace_s": 1.0,
         "max_concurrent_runs": 2,
         "cluster_reward_modules": ("workers", "nowhere.x"),
     }
-    app = create_app(settings.model_copy(update=changes))
-    with app.state.database.transaction() as session:
-        bootstrap.ensure(session, app.state.settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield app
-    server.should_exit = True
-    thread.join()
+    with serving(settings, **changes) as app:
+        yield app
 
 
 @pytest.fixture
@@ -173,7 +156,7 @@ def test_a_stranger_is_refused_and_no_job_is_thought_dead(ray):
 
 
 def test_an_address_where_no_ray_is_proves_nothing(tmp_path):
-    with RayJobServer(f"http://127.0.0.1:{free_port()}", None, 1) as server, pytest.raises(UnreachableError):
+    with RayJobServer(f"http://127.0.0.1:{free_base_port()}", None, 1) as server, pytest.raises(UnreachableError):
         server.get("quick-1")
 
 

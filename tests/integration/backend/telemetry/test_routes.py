@@ -18,12 +18,12 @@ from pyarrow import parquet
 
 from backend.auth import service as auth
 from backend.db import Database
-from backend.embedded.ports import free_port
 from backend.main import create_app
 from backend.models import User
 from backend.settings import Settings
 from backend.telemetry.schemas import SamplesRead, SeriesData
 from contract.telemetry.events import Event, IngestRequest, Log, Metrics, Round, Sample, Samples
+from tests.ports import free_base_port
 
 LOSS = "policy/loss"
 REPOSITORY = Path(__file__).parents[4]
@@ -190,7 +190,7 @@ def test_a_stream_wants_known_runs_and_a_reader(client, make_run, reader, worker
 @pytest.fixture
 def server(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """(base URL, process) of uvicorn as it is run in production, but without a limit on a graceful shutdown."""
-    port = free_port()
+    port = free_base_port()
     command = [sys.executable, "-m", "uvicorn", "backend.main:app", "--port", str(port), "--no-access-log"]
     environment = os.environ | {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "FOREDECK_HOME": str(tmp_path)}
     process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stderr=subprocess.DEVNULL)
