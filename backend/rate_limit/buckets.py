@@ -77,10 +77,12 @@ class LocalBuckets:
 
 
 class RedisBuckets:
-    """The same, of all processes that share a Redis or Valkey. Raises redis.RedisError or OSError while it is down."""
+    """The same, of all processes that share a Redis or Valkey. Raises redis.RedisError or OSError while it is down, or
+    so slow that requests would be held up."""
 
-    def __init__(self, redis_url: str) -> None:
-        self._client = redis.Redis.from_url(redis_url, socket_connect_timeout=0.25, socket_timeout=0.25, retry=None)
+    def __init__(self, redis_url: str, timeout_s: float = 0.25) -> None:
+        limits = {"socket_connect_timeout": timeout_s, "socket_timeout": timeout_s}
+        self._client = redis.Redis.from_url(redis_url, **limits, retry=None)
         self._take = self._client.register_script(_LUA)
 
     def take(

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from backend.auth.service import issue_worker_token
 from backend.main import create_app
+from backend.rate_limit.buckets import RedisBuckets
 from backend.rate_limit.streams import open_streams
 
 LIMITS = {
@@ -24,6 +25,19 @@ SESSION = "/api/v1/session"
 @pytest.fixture
 def settings(settings):
     return settings.model_validate({**settings.model_dump(by_alias=True), **LIMITS})
+
+
+def patient(app):
+    """Told 0.25 s late by a busy machine what Redis counts, it would count for itself from then on."""
+    app.state.limiter._shared.close()
+    app.state.limiter._shared = RedisBuckets(app.state.settings.redis_url, timeout_s=30)
+    return app
+
+
+@pytest.fixture
+def app(app):
+    yield patient(app)
+    app.state.limiter.close()
 
 
 @pytest.fixture
@@ -69,7 +83,7 @@ def test_each_token_counts_for_itself_wherever_it_comes_from(app, client, make_c
 
 
 def test_processes_share_what_they_count(app, client, settings, clock):
-    other = create_app(settings)
+    other = patient(create_app(settings))
     other.state.limiter.clock = lambda: clock[0]
     seen = [statuses(TestClient(each, headers=client.headers), "/api/v1/runs", 10) for each in (app, other)]
     assert set(seen[0] + seen[1]) == {200}
@@ -93,7 +107,7 @@ def test_when_redis_comes_back_it_counts_again(client, app, clock, redis_url, ca
     caplog.set_level("INFO", "backend.rate_limit")
     limiter, shared = app.state.limiter, app.state.limiter._shared
     client.get("/api/v1/runs")
-    limiter._shared = type(shared)("redis://127.0.0.1:1/0")
+    limiter._shared = RedisBuckets("redis://127.0.0.1:1/0")
     assert client.get("/api/v1/runs").headers["RateLimit"] == '"caller";r=19;t=3'
     limiter._shared = shared
     assert client.get("/api/v1/runs").headers["RateLimit"] == '"caller";r=18;t=6'
