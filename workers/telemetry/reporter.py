@@ -23,6 +23,8 @@ class Reporter:
         self._spool = spool
         self._interval_s = heartbeat_interval_s
         self._now = Heartbeat(stage=Stage.START, step=0)
+        self._beating = threading.Lock()
+        """Held from looking at the present stage to its event, or the thread could repeat an old one behind a new."""
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="telemetry-heartbeat", daemon=True)
 
@@ -42,8 +44,9 @@ class Reporter:
 
     def stage(self, stage: Stage, step: int, progress_fraction: float | None = None) -> None:
         """Enter a stage, or tell how far it has come."""
-        self._now = Heartbeat(stage=stage, step=step, stage_progress_fraction=progress_fraction)
-        self._spool.append(self._now)
+        with self._beating:
+            self._now = Heartbeat(stage=stage, step=step, stage_progress_fraction=progress_fraction)
+            self._spool.append(self._now)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Raises ValueError for a name that the catalogue lacks."""
@@ -71,7 +74,8 @@ class Reporter:
     def _repeat(self) -> None:
         while not self._is_closing.wait(self._interval_s):
             try:
-                self._spool.append(self._now)
+                with self._beating:
+                    self._spool.append(self._now)
             except OSError as error:  # room may come back; a worker without heartbeats would be given up as lost
                 log.warning("Cannot write a heartbeat: %s.", error)
 
