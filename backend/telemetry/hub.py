@@ -158,12 +158,12 @@ class Hub:
                 await asyncio.wait([listener], timeout=0.1)
 
     async def _tick(self) -> None:
-        is_woken = False
         try:
             async with asyncio.timeout(_TICK_S):
-                is_woken = await self._wake.wait()
+                await self._wake.wait()
         except TimeoutError:
             pass
+        is_woken = self._wake.is_set()  # it may have come together with the timeout
         self._wake.clear()
         if _is_server_stopping():
             self.close()

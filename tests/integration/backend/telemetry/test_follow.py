@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
@@ -114,6 +115,22 @@ def test_redis_wakes_the_stream_long_before_it_would_poll(database, make_run, re
             for step in range(12):
                 await say(database, run_id, step)
                 await until(has_step(step))
+
+    run_async(scenario)
+
+
+def test_a_wake_in_the_very_moment_of_a_tick_is_heard(database, make_run, monkeypatch) -> None:
+    monkeypatch.setattr(hub, "_TICK_S", 0)
+    run_id = make_run()
+
+    async def scenario() -> None:
+        shared, subscription = Hub(database, NOBODY), hub.Subscription(None, None, 0)
+        shared._subscriptions.add(subscription)
+        shared._next_poll = math.inf
+        await say(database, run_id, 1)
+        asyncio.get_running_loop().call_soon(shared._wake.set)
+        await shared._tick()
+        assert [notice.id for notice in await subscription.take(1)] == [1]
 
     run_async(scenario)
 
@@ -248,7 +265,8 @@ def test_waiting_streams_hold_no_connection_and_the_last_one_puts_out_the_light(
             await first(is_open)
             await second(is_open)
             assert len(asyncio.all_tasks()) <= 4, "one reader and one listener, however many clients"
-            assert await asyncio.to_thread(database.engine.pool.checkedout) == 0
+            while database.engine.pool.checkedout():  # for as long as a query takes
+                await asyncio.sleep(0.01)
         async with asyncio.timeout(5):
             while shared._is_running or len(asyncio.all_tasks()) > 2:
                 await asyncio.sleep(0.01)
@@ -272,7 +290,7 @@ def test_keep_alive_is_a_comment(database, redis_url, monkeypatch) -> None:
 
 def test_a_stream_ends_once_its_caller_is_not_welcome_any_more(database, redis_url, monkeypatch) -> None:
     monkeypatch.setattr(follow, "KEEP_ALIVE_INTERVAL_S", 0.01)
-    answers = iter([True, True, False])
+    answers = iter([True, True, True, False])  # two for a slow beginning, before anything is kept alive
 
     async def scenario() -> list[bytes]:
         hub = Hub(database, redis_url)
