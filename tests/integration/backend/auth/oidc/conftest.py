@@ -28,6 +28,8 @@ class Provider:
         self.codes = {}
         self.changes = {}
         """Of the ID token's claims; None leaves one out."""
+        self.times = {}
+        """More claims, as seconds from when the token is issued."""
         self.sign = lambda claims: jwt.encode(claims, self.key, "RS256", headers={"kid": "1"})
         self.metadata_changes = {}
         self.authorizations = []
@@ -72,7 +74,8 @@ class Provider:
     def _claims(self, nonce):
         now = int(time.time())
         own = {"iss": self.url, "aud": CLIENT_ID, "iat": now, "exp": now + 300, "nonce": nonce}
-        claims = {**own, **self.person, **self.changes}
+        times = {name: now + seconds for name, seconds in self.times.items()}
+        claims = {**own, **self.person, **self.changes, **times}
         return {name: value for name, value in claims.items() if value is not None}
 
 

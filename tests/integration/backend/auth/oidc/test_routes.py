@@ -1,6 +1,5 @@
 """The login's protocol, attacked: what comes back belongs to this browser, login and service, or to nobody."""
 
-import time
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -88,9 +87,6 @@ def test_a_code_that_was_not_used_yet_is_good_for_its_own_login_alone(browser, n
     assert thief.who() is None
 
 
-NOW = int(time.time())
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -102,17 +98,24 @@ NOW = int(time.time())
         {"azp": "another client"},
         {"iss": "https://evil.example"},
         {"iss": None},
-        {"exp": NOW - 3600},
         {"exp": None},
-        {"iat": NOW + 3600},
         {"iat": None},
-        {"nbf": NOW + 3600},
         {"sub": None},
         {"sub": 42},
     ],
 )
 def test_an_id_token_that_is_not_for_this_login_is_refused(browser, provider, database, changes):
     provider.changes = changes
+    refuses(browser, database)
+
+
+@pytest.mark.parametrize("times", [{"exp": -3600}, {"iat": 3600}, {"nbf": 3600}])
+def test_an_id_token_of_another_time_is_refused(browser, provider, database, times):
+    provider.times = times
+    refuses(browser, database)
+
+
+def refuses(browser, database):
     assert browser.log_in() == "provider"
     assert browser.who() is None
     with database.transaction() as session:
