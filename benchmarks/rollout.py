@@ -62,7 +62,7 @@ DRAFTERS = {
 }
 AUTOREGRESSIVE = "autoregressive"
 CONTROLLED = "controlled"
-_BOUND_TURNS = 9
+_BOUND_TURNS = 5
 _NUM_WARM_UPS = {"cpu": 1, "cuda": 4}
 """A graph is captured the second time that its size comes up."""
 STEP_BATCH, STEP_PROMPTS, STEP_SAMPLES = 32, 16, 8
@@ -242,7 +242,7 @@ def free_draft_bound(
             generation = engine._generation(some, 1, params, engine._drafter_or_raise(), schedule, RoundLog((), ()))
             generation.eos_token_ids = frozenset()
             generation.run(schedule.num_rounds)
-        measured[length] = [taken for _, taken in schedule.seconds]
+        measured[length] = [taken for *_, taken in schedule.measured]
     seconds = {length: statistics.median(taken) for length, taken in measured.items()}
     lengths = zip(args.lengths, ways[1:], strict=False)
     return max((way.counters.acceptance_length or 1.0) * seconds[0] / seconds[k] for k, way in lengths)

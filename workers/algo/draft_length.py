@@ -18,13 +18,15 @@ SWITCHING_GAIN = 0.01
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
 TRIAL_SHARE = 0.01
 """Of the time of rounds without a draft, how much may be lost by trying whether drafts pay again."""
-_OPTIMISM = 1.0
+_OPTIMISM = 1.5
 """Standard deviations of a length's cost by which it is taken to be better than it looks. What may well be as good
 as the best is so tried until it is known, which costs little, and what cannot be never is."""
 _LEAST_PRICE = 0.05
 """Of a trial's round, in rounds without a draft: where drafts cost next to nothing they are not tried all the time."""
 _TRIAL_ROUNDS = 4
-"""Rounds that a trial takes: the first of a length pays for the change and says little of its cost."""
+"""Rounds that a trial takes."""
+SETTLING_ROUNDS = 2
+"""The first of a length pay for the change and say little of its cost."""
 _DOUBTFUL_GAIN = 1.15
 _PLAIN_INTERVAL_S = 0.2
 _PLAIN_ROUNDS = 16
@@ -40,10 +42,23 @@ class _Round(NamedTuple):
 
     num_sequences: int
     draft_length: int
+    context: float
     num_tried: Sequence[int]
     num_accepted: Sequence[int]
     num_lost: int
     seconds: float
+
+
+class _Lookup(NamedTuple):
+    """One, and the round that followed it."""
+
+    num_sequences: int
+    draft_length: int
+    """Tokens verified."""
+    num_tokens: float
+    """Expected of a sequence."""
+    seconds: float
+    """Of the lookup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +98,7 @@ class DraftLengthController:
         self._rounds: list[_Round] = []
         """Not learned from yet."""
         self._lookup_plans: dict[int, _LookupPlan] = {}
-        self._lookup_rounds: list[tuple[int, int, float, float]] = []
-        """The same: number of sequences, tokens verified, tokens expected a sequence, seconds of the lookup."""
+        self._lookup_rounds: list[_Lookup] = []
         self._found_tokens = 0.0
         """Expected of this round, all sequences together."""
         self._prices: Sequence[float] = ()
@@ -97,11 +111,11 @@ class DraftLengthController:
         """When rounds were last learned from."""
         self._is_trial = False
         self._last_length: int | None = None
+        self._num_unsettled = 0
         self._credit_s = 0.0
         """What trials of drafts may still lose."""
         self._chances = self.acceptance.chances()
         self._yields = self.acceptance.yields()
-        self._predictions: dict[tuple[int, int], float] = {}
 
     def choose(self, num_sequences: int) -> int:
         """k for a round in which every sequence gets as many tokens as are asked for."""
@@ -145,17 +159,15 @@ class DraftLengthController:
         self._found_tokens = best_tokens
         return best
 
-    def predicted_s(self, num_sequences: int, draft_length: int) -> float:
+    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
         """What the round is expected to take."""
-        kind = num_sequences, draft_length
-        if (seconds := self._predictions.get(kind)) is None:
-            seconds = self._predictions[kind] = self.costs.seconds(*kind)
-        return seconds
+        return self.costs.seconds(num_sequences, draft_length, context)
 
     def observe(
         self,
         num_sequences: int,
         draft_length: int,
+        context: float,
         num_tried: Sequence[int],
         accepted: Sequence[int],
         num_lost: int,
@@ -163,12 +175,13 @@ class DraftLengthController:
     ) -> None:
         """A round of one draft length: sequences with a drafted token at each position, and those with it accepted;
         tokens lost behind a response's end; seconds without lookups."""
-        self._rounds.append(_Round(num_sequences, draft_length, num_tried, accepted, num_lost, seconds))
+        self._rounds.append(_Round(num_sequences, draft_length, context, num_tried, accepted, num_lost, seconds))
         self._elapsed_s += seconds
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
-        self._lookup_rounds.append((num_sequences, draft_length, self._found_tokens / num_sequences, seconds))
+        found = self._found_tokens / num_sequences
+        self._lookup_rounds.append(_Lookup(num_sequences, draft_length, found, seconds))
         self._elapsed_s += seconds
 
     def _plan(self, num_sequences: int) -> _Plan:
@@ -191,7 +204,8 @@ class DraftLengthController:
 
     def _hopes(self, num_sequences: int) -> list[float]:
         """Tokens a second and sequence by draft length, as many as there may well be."""
-        costs = zip(self._yields, self.costs.row(num_sequences), self.costs.deviations(num_sequences), strict=True)
+        seconds, deviations = self.costs.row(num_sequences), self.costs.deviations(num_sequences)
+        costs = zip(self._yields, seconds, deviations, strict=True)
         return [tokens / taken * (1 + _OPTIMISM * deviation) for tokens, taken, deviation in costs]
 
     def _plan_lookups(self, num_sequences: int) -> _LookupPlan:
@@ -211,14 +225,14 @@ class DraftLengthController:
 
     def _learn_of_lookups(self) -> None:
         rounds, self._lookup_rounds = self._lookup_rounds, []
-        by_number: dict[int, list[tuple[int, int, float, float]]] = {}
+        by_number: dict[int, list[_Lookup]] = {}
         for round_ in rounds:
-            by_number.setdefault(round_[0], []).append(round_)
+            by_number.setdefault(round_.num_sequences, []).append(round_)
         for number, some in by_number.items():
             seconds = self.costs.row(number)
-            rest = sum(seconds[length] for _, length, _, _ in some) / (len(some) * seconds[0])
-            tokens = sum(tokens for _, _, tokens, _ in some) / len(some)
-            self.lookups.observe(number, tokens, [taken / seconds[0] for *_, taken in some], rest)
+            rest = sum(seconds[round_.draft_length] for round_ in some) / (len(some) * seconds[0])
+            tokens = sum(round_.num_tokens for round_ in some) / len(some)
+            self.lookups.observe(number, tokens, [round_.seconds / seconds[0] for round_ in some], rest)
 
     def _learn_if_due(self) -> None:
         """A trial's rounds count at once."""
@@ -233,14 +247,18 @@ class DraftLengthController:
     def _learn(self) -> None:
         """From the rounds since the last time."""
         rounds, self._rounds = self._rounds, []
-        taken: dict[tuple[int, int], list[float]] = {}
+        taken: dict[tuple[int, int], list[tuple[float, float]]] = {}
         drafted: dict[int, list[_Round]] = {}
         for round_ in rounds:
             length = round_.draft_length
+            if length != self._last_length:
+                self._num_unsettled = SETTLING_ROUNDS
             if self._num_cold:
                 self._num_cold -= 1
-            elif length == self._last_length:
-                taken.setdefault((round_.num_sequences, length), []).append(round_.seconds)
+            elif self._num_unsettled:
+                self._num_unsettled -= 1
+            else:
+                taken.setdefault((round_.num_sequences, length), []).append((round_.context, round_.seconds))
             self._last_length = length
             if not length:
                 self._credit_s += round_.seconds * TRIAL_SHARE
@@ -257,6 +275,6 @@ class DraftLengthController:
             num_lost = sum(round_.num_lost for round_ in some)
             self.acceptance.observe_length(num_sequences, length, num_accepted, num_lost)
         self._chances, self._yields = self.acceptance.chances(), self.acceptance.yields()
-        self._predictions, self._learned_s, self._is_trial = {}, self._elapsed_s, False
+        self._learned_s, self._is_trial = self._elapsed_s, False
         if self._lookup_rounds:
             self._learn_of_lookups()

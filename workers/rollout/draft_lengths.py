@@ -1,20 +1,23 @@
 """What decides each round's draft length: nothing but its setting, or the controller by what it measured.
 
 Before the controller can choose, the time of a round is measured for some numbers of sequences and draft lengths, on
-the weights and prompts of the first call, lengthened to what a round in the middle of a response reads.
+the weights and prompts of the first call, at the beginning of responses and further on.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-_REPEATS = range(3, 13)
-"""Measured generations of each number of sequences: at least, and below."""
+from workers.algo.draft_length import SETTLING_ROUNDS
+from workers.algo.first_costs import RoundTime
+
+_REPEATS = range(4, 17)
+"""Measured generations of each number of sequences: at least, and below. Each measures every other length."""
 _ENOUGH_S = 0.4
 """Time of one number of sequences after which its least number of generations is enough."""
 _WARMING_ROUNDS = 4
 """After prompts were read, the first rounds are slow."""
+_ROUNDS_OF_A_LENGTH = SETTLING_ROUNDS + 2
 
 
 class DraftLengths(Protocol):
@@ -37,13 +40,14 @@ class DraftLengths(Protocol):
     def width(self, num_drafted: Sequence[int]) -> int:
         """Of looked-up drafts of so many tokens, how many tokens a sequence to verify."""
 
-    def predicted_s(self, num_sequences: int, draft_length: int) -> float:
-        """What the round is expected to take; 0 where nothing is."""
+    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
+        """What the round is expected to take with so many tokens a sequence; 0 where nothing is."""
 
     def observe(
         self,
         num_sequences: int,
         draft_length: int,
+        context: float,
         num_tried: Sequence[int],
         accepted: Sequence[int],
         num_lost: int,
@@ -75,7 +79,7 @@ class FixedDraftLength:
     def width(self, num_drafted: Sequence[int]) -> int:
         return min(max(num_drafted, default=0), self.max_length)
 
-    def predicted_s(self, num_sequences: int, draft_length: int) -> float:
+    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
         return 0.0
 
     def observe(self, *observed: object) -> None:
@@ -86,15 +90,15 @@ class FixedDraftLength:
 
 
 class ScheduledDraftLengths(FixedDraftLength):
-    """One length after the other, to measure what rounds of each take: the second of each counts, for the first pays
-    for the change. Before them come some of the first length, for rounds after prompts were read are slow."""
+    """One length after the other, to measure what rounds of each take once they have settled. Before them come some
+    of the first length, for rounds after prompts were read are slow."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         super().__init__(max(lengths))
-        self._schedule = [lengths[0]] * _WARMING_ROUNDS + [length for length in lengths for _ in range(2)]
+        each = [length for length in lengths for _ in range(_ROUNDS_OF_A_LENGTH)]
+        self._schedule = [lengths[0]] * _WARMING_ROUNDS + each
         self._next = 0
-        self.seconds: list[tuple[int, float]] = []
-        """(draft length, wall time) of each measured round."""
+        self.measured: list[RoundTime] = []
 
     @property
     def num_rounds(self) -> int:
@@ -113,10 +117,18 @@ class ScheduledDraftLengths(FixedDraftLength):
     choose_lookup = choose
 
     def observe(  # type: ignore[override]
-        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, num_lost: int, seconds: float
+        self,
+        num_sequences: int,
+        draft_length: int,
+        context: float,
+        num_tried: object,
+        accepted: object,
+        num_lost: int,
+        seconds: float,
     ) -> None:
-        if self._next > _WARMING_ROUNDS and self._next % 2 == 0:
-            self.seconds.append((draft_length, seconds))
+        turn = self._next - 1 - _WARMING_ROUNDS
+        if turn >= 0 and turn % _ROUNDS_OF_A_LENGTH >= SETTLING_ROUNDS:
+            self.measured.append(RoundTime(num_sequences, draft_length, context, seconds))
 
 
 def measured_numbers(max_batch_size: int) -> list[int]:
@@ -137,21 +149,22 @@ def lengthened(prompt: Sequence[int], num_tokens: int) -> list[int]:
 
 
 def measure_costs(
-    run: Callable[[int, ScheduledDraftLengths], None], max_batch_size: int, max_length: int
-) -> list[tuple[int, int, float]]:
-    """(number of sequences, draft length, seconds of a round); run(n, schedule) runs rounds of n sequences with it."""
-    costs = []
+    run: Callable[[int, ScheduledDraftLengths, bool], None], max_batch_size: int, max_length: int
+) -> list[RoundTime]:
+    """Rounds of all lengths; run(n, schedule, is_far) runs those of n sequences, at the beginning or further on.
+
+    Each time with half of the lengths, so that sequences do not outgrow their responses; up at the beginning where down
+    further on, so that all lengths are measured on sequences that are as long in the mean.
+    """
+    measured: list[RoundTime] = []
+    lengths = measured_lengths(max_length)
     for number in measured_numbers(max_batch_size):
-        # Begun anew each time, so that sequences stay about as long as they are; up and down in turns, so that what
-        # their growth costs falls on all lengths.
-        seconds: dict[int, list[float]] = {}
         began = time.perf_counter()
         for repeat in range(_REPEATS.stop):
             if repeat >= _REPEATS.start and time.perf_counter() - began > _ENOUGH_S:
                 break
-            schedule = ScheduledDraftLengths(measured_lengths(max_length)[:: 1 if repeat % 2 else -1])
-            run(number, schedule)
-            for length, measured in schedule.seconds:
-                seconds.setdefault(length, []).append(measured)
-        costs += [(number, length, statistics.median(measured)) for length, measured in seconds.items()]
-    return costs
+            half, is_far = repeat % 2, repeat % 4 >= 2
+            schedule = ScheduledDraftLengths(lengths[half::2][:: 1 if half == is_far else -1])
+            run(number, schedule, is_far)
+            measured += schedule.measured
+    return measured

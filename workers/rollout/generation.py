@@ -112,9 +112,11 @@ class Generation:
         self.block: PromptBlock | None = None
         self.num_started = 0
         self.completions: list[Completion | None] = [None] * self.num_completions
+        self.context = 0.0
+        """Mean length of the rows when the round began."""
         self.statistics = RoundStatistics()
-        self.plain_rounds: list[tuple[int, float, bool]] = []
-        """Without a draft, not accounted for yet: number of rows, seconds, whether those are typical."""
+        self.plain_rounds: list[tuple[int, float, float, bool]] = []
+        """Without a draft, not accounted for yet: rows, their mean length, seconds, whether those are typical."""
 
     def run(self, max_rounds: int | None = None) -> list[Completion]:
         """Generate everything, or what is complete after so many rounds."""
@@ -129,6 +131,7 @@ class Generation:
     def _round(self) -> None:
         """Draft, verify, append; then refill the rows that finished."""
         began, num_first_runs = time.perf_counter(), Operations.num_first_runs
+        self.context = sum(len(row.token_ids) for row in self.rows) / len(self.rows)
         draft, lookup_s = self._draft()
         emitted, probs_RJV, features = self._verify(draft)
         num_new_R = emitted.num_accepted_R + 1
@@ -213,30 +216,30 @@ class Generation:
         """
         if self.session is None:
             return
-        policy, num_rows = self.draft_length, len(num_kept)
+        policy, num_rows, context = self.draft_length, len(num_kept), self.context
         if draft is None and lookup_s is None:
-            self.plain_rounds.append((num_rows, seconds, is_typical))
+            self.plain_rounds.append((num_rows, context, seconds, is_typical))
             return
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
         if width:
             self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
-        self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width))
+        self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width, context))
         if not is_typical:
             return
         tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])
         num_lost = sum(num_accepted) + num_rows - sum(num_kept)
-        policy.observe(num_rows, width, tried, accepted, num_lost, seconds - (lookup_s or 0.0))
+        policy.observe(num_rows, width, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0))
         if lookup_s is not None:
             policy.observe_lookup(num_rows, width, lookup_s)
 
     def _account_plain_rounds(self) -> None:
         """The same, for those without a draft and without a lookup."""
         policy, rounds = self.draft_length, self.plain_rounds
-        for num_rows, seconds, is_typical in rounds:
-            self.statistics.time(num_rows, 0, seconds, policy.predicted_s(num_rows, 0))
+        for num_rows, context, seconds, is_typical in rounds:
+            self.statistics.time(num_rows, 0, seconds, policy.predicted_s(num_rows, 0, context))
             if is_typical:
-                policy.observe(num_rows, 0, (), (), 0, seconds)
+                policy.observe(num_rows, 0, context, (), (), 0, seconds)
         rounds.clear()
 
     def _refill(self, free: list[int]) -> None:

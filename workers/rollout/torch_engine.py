@@ -158,11 +158,10 @@ class TorchRolloutEngine:
         assert drafting is not None
         drafter = self._drafter_or_raise() if drafting.has_weights else PaddingDrafter()
 
-        def run(number: int, schedule: ScheduledDraftLengths) -> None:
-            """Rounds of so many sequences; none ends before the schedule does. Half of them read less than those in the
-            middle of a response, half of them more."""
+        def run(number: int, schedule: ScheduledDraftLengths, is_far: bool) -> None:
+            """Rounds of so many sequences; none ends before the schedule does."""
             growth = schedule.num_tokens if drafting.has_weights else schedule.num_rounds
-            before = max(params.max_new_tokens - growth, 0) // 2
+            before = params.max_new_tokens // 2 if is_far else 0
             some = [lengthened(prompts[i % len(prompts)], before) for i in range(number)]
             endless = replace(params, max_new_tokens=growth + 1)
             generation = self._generation(some, 1, endless, drafter, schedule, RoundLog((), ()))

@@ -1,17 +1,18 @@
 """The controller of draft lengths for a vLLM engine: what rounds take is measured before it can choose."""
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from workers.algo.draft_length import DraftLengthController
+from workers.algo.first_costs import RoundTime
 from workers.algo.round_costs import CostTable
 from workers.rollout.draft_lengths import FixedDraftLength, lengthened, measured_numbers
 from workers.rollout.engine import SamplingParams
 from workers.rollout.vllm.sampling import vllm_params
 
-_NUM_REPEATS = 3
+_NUM_REPEATS = 4
+"""Of each number of sequences, half of them at the beginning of responses and half further on."""
 _STEPS_OF_EACH = 3
 """The first drafts so many tokens and verifies what was drafted before, the second pays for the change."""
 
@@ -35,8 +36,8 @@ class StepTimes(FixedDraftLength):
     def __init__(self, max_length: int) -> None:
         super().__init__(max_length)
         self.length = max_length
-        self.last: tuple[int, int, float] | None = None
-        """(number of sequences, draft length, seconds) of the last step of rounds only."""
+        self.last: RoundTime | None = None
+        """The last step of rounds only."""
 
     def choose(self, num_sequences: int) -> int:
         return self.length
@@ -44,9 +45,16 @@ class StepTimes(FixedDraftLength):
     choose_lookup = choose
 
     def observe(  # type: ignore[override]
-        self, num_sequences: int, draft_length: int, num_tried: object, accepted: object, num_lost: int, seconds: float
+        self,
+        num_sequences: int,
+        draft_length: int,
+        context: float,
+        num_tried: object,
+        accepted: object,
+        num_lost: int,
+        seconds: float,
     ) -> None:
-        self.last = (num_sequences, draft_length, seconds)
+        self.last = RoundTime(num_sequences, draft_length, context, seconds)
 
 
 def measured_controller(
@@ -56,23 +64,29 @@ def measured_controller(
     shape = engine.shape
     longest = shape.draft_length
     lengths = sorted({0, 1, (longest + 1) // 2, longest})
-    costs: list[tuple[int, int, float]] = []
-    for number in measured_numbers(shape.max_batch_size):
-        times: dict[int, list[float]] = {}
-        for _ in range(_NUM_REPEATS):
-            for length, seconds in _measure(engine, number, lengths, prompts, params):
-                times.setdefault(length, []).append(seconds)
-        costs += [(number, length, statistics.median(measured)) for length, measured in times.items()]
-    return DraftLengthController(longest, CostTable(costs, longest))
+    measured = [
+        round_
+        for number in measured_numbers(shape.max_batch_size)
+        for repeat in range(_NUM_REPEATS)
+        for round_ in _measure(engine, number, lengths, prompts, params, is_far=repeat % 2 == 1)
+    ]
+    return DraftLengthController(longest, CostTable(measured, longest))
 
 
 def _measure(
-    engine: Measurable, number: int, lengths: Sequence[int], prompts: Sequence[Sequence[int]], params: SamplingParams
-) -> list[tuple[int, float]]:
-    """(draft length, seconds of a round) on so many sequences in the middle of their responses, as far as they go."""
+    engine: Measurable,
+    number: int,
+    lengths: Sequence[int],
+    prompts: Sequence[Sequence[int]],
+    params: SamplingParams,
+    *,
+    is_far: bool,
+) -> list[RoundTime]:
+    """Rounds of each length on so many sequences, as far as they go."""
     num_new = 2 + _STEPS_OF_EACH * sum(length + 1 for length in lengths) + engine.shape.draft_length
     room = max(1, engine.shape.max_sequence_tokens - num_new)
-    some = [lengthened(prompts[i % len(prompts)], params.max_new_tokens // 2)[:room] for i in range(number)]
+    before = params.max_new_tokens // 2 if is_far else 0
+    some = [lengthened(prompts[i % len(prompts)], before)[:room] for i in range(number)]
     num_new = min(num_new, engine.shape.max_sequence_tokens - max(map(len, some)))
     times = StepTimes(max(engine.shape.draft_length, 1))
     times.length = lengths[-1]
@@ -92,7 +106,7 @@ def _measure(
                 if engine.step():
                     return measured
             if times.last[:2] == (number, length):
-                measured.append((length, times.last[2]))
+                measured.append(times.last)
     finally:
         engine.pad_drafts(None)
         engine.abort(number)

@@ -33,6 +33,8 @@ class _Step:
     """What one step did."""
 
     num_sequences: int = 0
+    context: float = 0.0
+    """Tokens that a sequence held before it, the mean."""
     is_pure: bool = True
     """Nothing but rounds: no prompt was read in it."""
     chosen: int = 0
@@ -86,12 +88,12 @@ class RoundTap:
         if step is None or not step.is_pure or not step.num_sequences:
             return
         number, drafted, lengths = step.num_sequences, max(step.num_drafted, default=0), self._lengths
-        predicted_s = lengths.predicted_s(number, drafted)
+        predicted_s = lengths.predicted_s(number, drafted, step.context)
         self.statistics.time(number, drafted, seconds, predicted_s)
         is_steady = self._is_lookup or step.chosen == drafted or not predicted_s
         tried, accepted = (at_least(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
         seconds = seconds - lookup_s if is_steady else predicted_s
-        lengths.observe(number, drafted, tried, accepted, step.num_lost, seconds)
+        lengths.observe(number, drafted, step.context, tried, accepted, step.num_lost, seconds)
         if self._is_lookup and step.chosen:
             lengths.observe_lookup(number, step.found, lookup_s)
 
@@ -100,8 +102,10 @@ class RoundTap:
         sampled = {r: len(tokens) for r, tokens in zip(output.req_ids, output.sampled_token_ids or [], strict=False)}
         results = self._update(planned, output)
         kept = {one.request_id: len(one.new_token_ids) for part in results.values() for one in part.outputs}
-        self._step = _Step(len(planned.num_scheduled_tokens), chosen=self._chosen)
-        started = set(planned.scheduled_cached_reqs.req_ids)
+        running = planned.scheduled_cached_reqs
+        context = sum(running.num_computed_tokens) / max(len(running.req_ids), 1)
+        self._step = _Step(len(planned.num_scheduled_tokens), context, chosen=self._chosen)
+        started = set(running.req_ids)
         for request, num_scheduled in planned.num_scheduled_tokens.items():
             drafted = planned.scheduled_spec_decode_tokens.get(request, [])
             if num_scheduled != 1 + len(drafted) or request not in started:

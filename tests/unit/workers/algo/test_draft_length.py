@@ -1,6 +1,7 @@
 import pytest
 
-from workers.algo.draft_length import SWITCHING_GAIN, TRIAL_SHARE, DraftLengthController
+from workers.algo.draft_length import SETTLING_ROUNDS, SWITCHING_GAIN, TRIAL_SHARE, DraftLengthController
+from workers.algo.first_costs import RoundTime
 from workers.algo.round_costs import CostTable
 
 MAX_LENGTH = 6
@@ -8,7 +9,8 @@ MAX_LENGTH = 6
 
 def costs(draft_s=0.1, verify_s=0.05, numbers=(1, 2, 4, 8), scale=1.0):
     """A round of n sequences and length k takes scale (1 + k (draft_s + verify_s n)) seconds."""
-    return [(n, k, scale * (1 + k * (draft_s + verify_s * n))) for n in numbers for k in range(MAX_LENGTH + 1)]
+    lengths = range(MAX_LENGTH + 1)
+    return [RoundTime(n, k, 0.0, scale * (1 + k * (draft_s + verify_s * n))) for n in numbers for k in lengths]
 
 
 def controller(**changes):
@@ -24,7 +26,7 @@ def tell(controlled, number, length, chance, rounds=200, table=None):
     table = table or CostTable(costs(), MAX_LENGTH)
     for _ in range(rounds):
         accepted = expected(number, length, chance)
-        controlled.observe(number, length, [number] * length, accepted, 0, table.seconds(number, length))
+        controlled.observe(number, length, 0.0, [number] * length, accepted, 0, table.seconds(number, length, 0.0))
 
 
 def rounds_of(controlled, number, chance, num_rounds, table=None):
@@ -38,7 +40,7 @@ def rounds_of(controlled, number, chance, num_rounds, table=None):
 
 def speed(number, chance, length):
     """Tokens of a sequence by the time of the table."""
-    return sum(chance**i for i in range(length + 1)) / CostTable(costs(), MAX_LENGTH).seconds(number, length)
+    return sum(chance**i for i in range(length + 1)) / CostTable(costs(), MAX_LENGTH).seconds(number, length, 0.0)
 
 
 def best_length(number, chance):
@@ -67,7 +69,7 @@ def test_what_trials_of_a_worthless_draft_lose_is_bound():
     controlled, table = controller(scale=0.003), CostTable(costs(scale=0.003), MAX_LENGTH)
     tell(controlled, 4, 6, 0.0, table=table)
     chosen = rounds_of(controlled, 4, 0.0, 3000, table)
-    taken, plain = sum(table.seconds(4, k) for k in chosen), 3000 * table.seconds(4, 0)
+    taken, plain = sum(table.seconds(4, k, 0.0) for k in chosen), 3000 * table.seconds(4, 0, 0.0)
     assert plain < taken < plain * (1 + 1.5 * TRIAL_SHARE)
 
 
@@ -84,10 +86,10 @@ def test_what_may_be_the_best_is_tried_and_what_cannot_be_is_not(error):
     """The best length was measured too dear; the truth is found, and hopeless lengths never run."""
     true = CostTable(costs(), MAX_LENGTH)
     best = best_length(4, 0.8)
-    wrong = [(n, k, s * (error if k == best else 1.0)) for n, k, s in costs()]
+    wrong = [RoundTime(n, k, x, s * (error if k == best else 1.0)) for n, k, x, s in costs()]
     controlled = DraftLengthController(MAX_LENGTH, CostTable(wrong, MAX_LENGTH))
     chosen = rounds_of(controlled, 4, 0.8, 3000, true)
-    speeds = [sum(0.8**i for i in range(k + 1)) / true.seconds(4, k) for k in range(MAX_LENGTH + 1)]
+    speeds = [sum(0.8**i for i in range(k + 1)) / true.seconds(4, k, 0.0) for k in range(MAX_LENGTH + 1)]
     assert speeds[max(set(chosen[-500:]), key=chosen[-500:].count)] > 0.985 * speeds[best]
     assert not {k for k in chosen if speeds[k] < 0.8 * speeds[best]}
 
@@ -100,10 +102,10 @@ def test_a_little_more_is_no_reason_to_switch():
     hopes = controlled._hopes(4)
     other = max((k for k in range(MAX_LENGTH + 1) if k != current), key=hopes.__getitem__)
     # Make the other length better by less than the gain that a switch needs.
-    controlled.costs._cells[4][other] /= hopes[current] / hopes[other] * (1 + SWITCHING_GAIN / 2)
+    controlled.costs._empty[4][other] /= hopes[current] / hopes[other] * (1 + SWITCHING_GAIN / 2)
     assert controlled._hopes(4)[other] > hopes[current]
     assert controlled._plan(4).length == current
-    controlled.costs._cells[4][other] /= 1 + SWITCHING_GAIN
+    controlled.costs._empty[4][other] /= 1 + SWITCHING_GAIN
     assert controlled._plan(4).length == other
 
 
@@ -125,7 +127,7 @@ def looking(controlled, number, drafted, seconds=0.01, rounds=1):
         if is_looking := controlled.choose_lookup(number) > 0:
             width = controlled.width(drafted)
         tried = [sum(n > i for n in drafted) for i in range(width)]
-        controlled.observe(number, width, tried, [0] * width, 0, 1 + width * (0.1 + 0.05 * number))
+        controlled.observe(number, width, 0.0, tried, [0] * width, 0, 1 + width * (0.1 + 0.05 * number))
         if is_looking:
             controlled.observe_lookup(number, width, seconds)
         widths.append((is_looking, width))
@@ -165,15 +167,33 @@ def test_lookups_that_find_nothing_of_worth_are_left_out_but_for_trials():
 
 def test_the_first_rounds_of_a_length_and_of_a_call_say_nothing_of_its_cost():
     controlled = controller()
-    before = controlled.predicted_s(4, 3)
+    before = controlled.predicted_s(4, 3, 0.0)
+
+    def observe(*lengths):
+        for length in lengths:
+            controlled.observe(4, length, 0.0, [4] * length, [4] * length, 0, 10 * before)
+
     for length in (3, 2, 3, 0, 3):
-        controlled.observe(4, length, [4] * length, [4] * length, 0, 10 * before)
+        observe(*[length] * SETTLING_ROUNDS)
     controlled.begin()
-    for _ in range(3):
-        controlled.observe(4, 3, [4] * 3, [4] * 3, 0, 10 * before)
+    observe(3, 3, 3)
     controlled.begin()
-    assert controlled.predicted_s(4, 3) == before
-    for _ in range(5):
-        controlled.observe(4, 3, [4] * 3, [4] * 3, 0, 10 * before)
+    assert controlled.predicted_s(4, 3, 0.0) == before
+    observe(3, 3, 3, 3)
     controlled.begin()
-    assert controlled.predicted_s(4, 3) > before
+    assert controlled.predicted_s(4, 3, 0.0) > before
+
+
+def test_a_length_is_not_judged_by_how_long_sequences_were_when_it_ran():
+    """Short ones whenever it ran, so that it looks better than the best."""
+    longer = [RoundTime(n, k, 100.0, 2 * s) for n, k, _, s in costs()]
+    controlled = DraftLengthController(MAX_LENGTH, CostTable([*costs(), *longer], MAX_LENGTH))
+    true = CostTable([*costs(), *longer], MAX_LENGTH)
+    best = best_length(4, 0.8)
+    for _ in range(50):
+        for length, context in ((best, 100.0), (6, 0.0)):
+            taken = true.seconds(4, length, context)
+            for _ in range(SETTLING_ROUNDS + 2):
+                controlled.observe(4, length, context, [4] * length, expected(4, length, 0.8), 0, taken)
+    assert best != 6
+    assert controlled.choose(4) == best
