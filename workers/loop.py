@@ -123,9 +123,10 @@ class GrpoLoop:
         if self._is_checkpoint_due(step):
             after = replace(after, audit=self._audit.state())
             self._write_checkpoint(after, clock)
-            after = replace(after, elapsed_s=before.elapsed_s + clock.total())
-        report(step, clock.metrics() | {"progress/elapsed_s": after.elapsed_s} | self._use_of_hardware(rollout, clock))
-        self._log_step(step, rollout, clock.total())
+        times = clock.metrics()
+        after = replace(after, elapsed_s=before.elapsed_s + times["time/step_s"])
+        report(step, times | {"progress/elapsed_s": after.elapsed_s} | self._use_of_hardware(rollout, clock))
+        self._log_step(step, rollout, times["time/step_s"])
         return after
 
     def _use_of_hardware(self, rollout: Rollout, clock: StageClock) -> dict[str, float]:
