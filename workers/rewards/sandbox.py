@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ _FILE_BYTES = 16 * 2**20
 _NUM_FILES, _NUM_PROCESSES = 64, 32
 _START_S = 1
 """Processor time for starting Python, next to the program's own."""
+_MAX_START_S = 4.0
+"""By the clock: on a busy machine the start must not take the program's own time away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +76,24 @@ class Sandbox:
             "tests": None if tests is None else list(tests),
             "token": token,
         }
-        try:
-            with (
-                (folder / "stdin").open() as stdin,
-                (folder / "stdout").open("w+b") as output,
-                (folder / "stderr").open("w+b") as errors,
-            ):
-                is_done = _finish(told, timeout_s, stdin, output, errors)
-                reports = _reports(reading)
-                passed = next((each["passed"] for each in reports if each.get("token") == token), None)
-                enforced = next((each["enforced"] for each in reports if "enforced" in each), None)
-                return Outcome(is_done, _text(output), passed, enforced, _text(errors)[-1000:])
-        finally:
-            os.close(reading)
-            os.close(writing)
+        with (
+            open(reading, "rb", buffering=0) as pipe,
+            open(writing, "wb", buffering=0) as its_end,
+            (folder / "stdin").open() as stdin,
+            (folder / "stdout").open("w+b") as output,
+            (folder / "stderr").open("w+b") as errors,
+        ):
+            process = _started(told, stdin, output, errors)
+            its_end.close()  # here, so that the pipe ends with the program
+            is_done = _finish(process, pipe, timeout_s)
+            reports = _reports(reading)
+            passed = next((each["passed"] for each in reports if each.get("token") == token), None)
+            enforced = next((each["enforced"] for each in reports if "enforced" in each), None)
+            return Outcome(is_done, _text(output), passed, enforced, _text(errors)[-1000:])
 
 
-def _finish(told: dict[str, object], timeout_s: float, stdin: IO[str], output: IO[bytes], errors: IO[bytes]) -> bool:
-    """Whether the program ended by itself, in time and well. Afterwards nothing of it runs any more."""
-    process = subprocess.Popen(
+def _started(told: dict[str, object], stdin: IO[str], output: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(_START), json.dumps(told)],
         stdin=stdin,
         stdout=output,
@@ -101,8 +103,12 @@ def _finish(told: dict[str, object], timeout_s: float, stdin: IO[str], output: I
         pass_fds=[int(str(told["status_fd"]))],
         start_new_session=True,
     )
+
+
+def _finish(process: subprocess.Popen[bytes], pipe: IO[bytes], timeout_s: float) -> bool:
+    """Whether the program ended by itself, in time and well. Afterwards nothing of it runs any more."""
     try:
-        return process.wait(timeout_s) == 0
+        return _has_begun(pipe) and process.wait(timeout_s) == 0
     except subprocess.TimeoutExpired:
         return False
     finally:
@@ -110,6 +116,13 @@ def _finish(told: dict[str, object], timeout_s: float, stdin: IO[str], output: I
         process.wait()
         kill_descendants(os.getpid())
         _reap()
+
+
+def _has_begun(pipe: IO[bytes]) -> bool:
+    """Waits for the first report, right before the program, or for the end of a start that failed."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(_MAX_START_S))
 
 
 def _reap() -> None:
