@@ -46,13 +46,14 @@ def _messages(server, attempt=1):
 
 
 def test_an_event_arrives_well_within_a_second(ingest_server, spool, sender):
-    _say(spool, "first")
-    assert sender.flush(5)
-    started = time.monotonic()
-    _say(spool, "a", "b")
-    assert sender.flush(5)
-    assert time.monotonic() - started < 0.5
-    assert _messages(ingest_server) == ["first", "a", "b"]
+    texts, latencies_s = [f"event {i}" for i in range(10)], []
+    for text in texts:
+        started = time.monotonic()
+        _say(spool, text)
+        assert sender.flush(20)
+        latencies_s.append(time.monotonic() - started)
+    assert min(latencies_s) < 0.5  # what waits on purpose does so every time; a busy machine does not
+    assert _messages(ingest_server) == texts
     assert not spool.read(1, 1000)
 
 
@@ -122,7 +123,7 @@ def test_flushing_ends_a_back_off(ingest_server, spool, sender, monkeypatch):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     ingest_server.up()
-    assert sender.flush(2)
+    assert sender.flush(20)
     assert _messages(ingest_server) == ["a"]
 
 
@@ -234,9 +235,9 @@ def test_an_answer_that_is_none_is_not_shown(ingest_server, spool, sender, caplo
 def test_who_is_refused_for_long_is_dismissed_and_does_not_wait(ingest_server, spool, status, path):
     ingest_server.refused_paths, ingest_server.refusal = (path,), status
     sender = Sender(ingest_server.url, STARTER, spool, attempt=1, lasting_s=0.3)
+    assert not sender.is_dismissed
     sender.start()
     _say(spool, "a")
-    assert not sender.is_dismissed
     started = time.monotonic()
     assert not sender.flush(30)
     assert time.monotonic() - started < 10
