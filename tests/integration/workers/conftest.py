@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from contract.telemetry.events import Acknowledgement, IngestRequest, IngestResponse, WorkerToken
+from tests.ports import free_base_port
 
 TOKEN_PATH = "/api/v1/ingest/token"
 
@@ -29,7 +30,7 @@ class IngestServer:
         self.num_requests = 0
         self.refusal_content = b"{}"
         self.changed = threading.Condition()
-        self._port = 0
+        self._port = free_base_port()
         self._server = None
 
     @property
@@ -38,7 +39,6 @@ class IngestServer:
 
     def up(self):
         self._server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler())
-        self._port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 

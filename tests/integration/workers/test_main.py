@@ -15,14 +15,16 @@ import yaml
 from ray.exceptions import RaySystemError, RayTaskError
 
 from contract.config import RunConfig
-from contract.telemetry.events import ASSIGNMENT_VARIABLE, WorkerAssignment
+from contract.telemetry.events import ASSIGNMENT_VARIABLE, Event, WorkerAssignment
 from contract.telemetry.stages import Stage
+from tests.ports import free_base_port
 from workers import main
 from workers.data.open_task import open_task
 from workers.data.tokenizer import character_tokenizer
 from workers.model.hf_checkpoint import save_policy
 from workers.model.qwen3 import Qwen3Policy
 from workers.stopping import StopWatch
+from workers.telemetry.sender import earlier_spools
 from workers.train.warm_up import model_config
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +45,7 @@ def cache_dir(tmp_path_factory):
 @pytest.fixture(scope="module")
 def ray_environment(tmp_path_factory):
     """One Ray for all tests, as on a cluster: what a killed driver leaves behind, Ray clears away."""
-    port = _free_port()
+    port = free_base_port()
     environment = {**os.environ, "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled", MARK: str(port)}
     environment["AUTOSCALER_METRIC_PORT"] = "-1"  # a fixed port, on which another Ray of these tests may serve
     command = ["start", "--head", "--block", f"--port={port}", "--node-ip-address=127.0.0.1", "--num-cpus=4"]
@@ -65,12 +67,6 @@ def ray_environment(tmp_path_factory):
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{port}"}
         head.terminate()
         head.wait(DEADLINE_S)
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class _Worker:
@@ -117,6 +113,12 @@ class _Worker:
             return process.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
             pytest.fail(f"the worker still runs: {self.errors()}")
+
+    def undelivered_outcomes(self):
+        """As the next attempt finds them."""
+        [spool] = earlier_spools(self._storage, 2)
+        bodies = [Event.model_validate_json(line).body for line in spool.read(10**6, 10**9)]
+        return [body.outcome for body in bodies if body.kind == "finished"]
 
     def errors(self):
         return (self._folder / "stderr").read_text()[-4000:]
@@ -302,9 +304,12 @@ def test_a_run_ends_early_when_it_should(make_worker, ingest_server, way):
         ingest_server.is_stop_requested = True
     else:
         ingest_server.current_attempt = 2
-    assert worker.end(process) == (3 if way == "replaced" else 0)
+    code = worker.end(process)
     outcomes = [body.outcome for body in ingest_server.bodies("finished")]
-    assert outcomes == ([] if way == "replaced" else ["stopped"])
+    if way == "sigterm" and code == 4:  # its last event took longer than it had: the next attempt delivers it
+        assert worker.undelivered_outcomes() == ["stopped"]
+    else:
+        assert (code, outcomes) == ((3, []) if way == "replaced" else (0, ["stopped"]))
 
 
 @pytest.fixture
