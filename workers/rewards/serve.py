@@ -72,6 +72,7 @@ def _scorer(reward: RewardConfig) -> tuple[Score, str]:
             from workers.rewards.math_answer import math_reward  # noqa: PLC0415
 
             resource.setrlimit(resource.RLIMIT_AS, (_MATH_MEMORY_BYTES, _MATH_MEMORY_BYTES))
+            math_reward(r"\boxed{1}", "1")  # what it loads at its first use does not count as a response's time
             return lambda request: math_reward(request["text"], request["answer"]), ""
         case CodeReward():
             from workers.rewards.code import CodeScorer  # noqa: PLC0415
