@@ -19,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import hypothesis
 import psycopg
 import pytest
 import redis
@@ -38,6 +39,9 @@ REPOSITORY = Path(__file__).parent.parent
 TEMPLATE = "foredeck_template"
 # Tests need no durability, only its rules.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
+# What is tested is not speed, and machines are busy; the same examples every time, so that what fails fails again.
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("steady")
 ORDER = ("unit", "integration", "e2e", "gpu")
 USERS_OF_THE_INSTALLATION = (
     "tests/integration/cli/",

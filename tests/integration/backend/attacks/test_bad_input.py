@@ -242,7 +242,7 @@ known_keys = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.dictionaries(known_keys, any_json, max_size=6) | any_json)
 def test_any_json_is_answered(service, body):
     text = json.dumps(body).encode()
