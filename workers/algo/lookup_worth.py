@@ -22,7 +22,7 @@ _FIRST_ROUNDS = 12
 """Before anything is known, longer: what is accepted is to be learned too."""
 _LARGEST_CREDIT = 2.0
 """Rounds without lookups whose time may be lost at once, gained by lookups before or saved."""
-_LEAST_PRICES = 0.25, 4.0
+_LEAST_PRICES = 0.25, 1.0
 """Of a trial, in the same: after the first one that fails, and at most; each doubles it. Lookups that are just not
 worth their time seem to lose next to nothing, but choosing and learning take time too."""
 
