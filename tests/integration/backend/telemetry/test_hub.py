@@ -2,12 +2,9 @@
 
 import asyncio
 
-import pytest
-
 from backend.telemetry.hub import Hub
 
 
-@pytest.mark.timeout(60)
 def test_it_ends_whenever_its_loop_does(database, redis_url) -> None:
     """The Redis client loses a cancellation that comes while it connects; a server that stops must not wait for it."""
 
