@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 REPOSITORY = Path(__file__).parents[2]
 TIMEOUT_MS = 30_000
+EXPECT_MS = 60_000
+"""A context's own time limit does not count for what is expected."""
 
 
 def _chromium() -> str | None:
@@ -26,6 +28,7 @@ def browser() -> Iterator[Browser]:
     executable = _chromium()
     assert executable, "no Chromium: run tools/ensure_chromium .venv/bin/python"
     assert (REPOSITORY / "frontend" / "dist" / "index.html").exists(), "the dashboard is not built: run make frontend"
+    expect.set_options(timeout=EXPECT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable,
