@@ -82,11 +82,17 @@ def _shown_by(ray):
     answer = httpx.get(f"{ray.address}/api/jobs/", headers=headers, timeout=30, trust_env=False).raise_for_status()
     files = [path for path in ray.temp_dir.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(files) > 10
-    return set(TOKEN.findall(answer.text)).union(
-        *(TOKEN.findall(path.read_bytes().decode("latin-1")) for path in files)
-    )
+    return set(TOKEN.findall(answer.text)).union(*(TOKEN.findall(_content(path).decode("latin-1")) for path in files))
 
 
 def _holds(path, secrets):
-    content = path.read_bytes()
+    content = _content(path)
     return any(secret.encode() in content for secret in secrets)
+
+
+def _content(path):
+    """What is gone since it was listed shows nothing."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
