@@ -12,11 +12,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import hypothesis
@@ -33,6 +31,7 @@ from backend.embedded.postgres import PostgresServer
 from backend.embedded.process import ServerProcess
 from backend.embedded.records import load_records
 from backend.embedded.valkey import ValkeyServer
+from tests.databases import KeptDatabase, fresh_database
 from tests.ports import free_base_port
 
 REPOSITORY = Path(__file__).parent.parent
@@ -139,11 +138,18 @@ def _build_schema(url: str) -> None:
         engine.dispose()
 
 
+@pytest.fixture(scope="session")
+def kept_database(postgres_server: PostgresServer, template_database: str) -> Iterator[KeptDatabase]:
+    kept = KeptDatabase(postgres_server, template_database)
+    yield kept
+    kept.drop()
+
+
 @pytest.fixture
-def database_url(postgres_server: PostgresServer, template_database: str) -> Iterator[str]:
-    """SQLAlchemy URL of a fresh database with the schema in it, dropped afterwards."""
-    with fresh_database(postgres_server, template_database) as url:
-        yield url
+def database_url(kept_database: KeptDatabase) -> Iterator[str]:
+    """SQLAlchemy URL of a database with the schema and nothing in it."""
+    yield kept_database.url
+    kept_database.empty()
 
 
 @pytest.fixture(scope="module")
@@ -151,18 +157,6 @@ def module_database_url(postgres_server: PostgresServer, template_database: str)
     """One for all tests of a file."""
     with fresh_database(postgres_server, template_database) as url:
         yield url
-
-
-@contextmanager
-def fresh_database(postgres_server: PostgresServer, template_database: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server.conninfo(), autocommit=True) as connection:
-        database = sql.Identifier(name)
-        # Copying files takes half as long as writing a small database into the log.
-        copied = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
-        connection.execute(copied.format(database, sql.Identifier(template_database)))
-        yield postgres_server.url_of(name)
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
 
 
 @pytest.fixture(scope="session")
