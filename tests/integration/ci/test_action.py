@@ -8,6 +8,7 @@ import shutil
 import signal
 import site
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,14 @@ class Job:
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     printed: str = ""
 
-    def run(self, cancel_at: str | None = None) -> int:
+    def run(self, cancel_at: str | None = None, before_judge: Callable[[], None] = lambda: None) -> int:
         """The exit code of the first step that failed; the named step is cancelled once it has said something."""
         code = 0
         for name, step in STEPS.items():
             is_due = self._holds(step["if"]) if "if" in step else not code
             if is_due and step is not INSTALL:
+                if name == "judge":
+                    before_judge()
                 ended = self._step(step, name == cancel_at)
                 code = code or ended
         return code
@@ -198,7 +201,13 @@ def test_a_cancelled_job_stops_its_run(service, job) -> None:
 
 def test_a_run_that_takes_too_long_is_stopped(service, job) -> None:
     slow = job(labels="ends=never", timeout="0.005")
-    assert slow.run() == 4, slow.printed
+
+    def has_begun() -> None:
+        with service.client() as client:
+            while client.runs.wait(slow.output("run-id"), 0.1).status != "running":
+                pass
+
+    assert slow.run(before_judge=has_begun) == 4, slow.printed
     assert slow.output("verdict") == "timeout"
     assert "has not ended within" in slow.summary
     assert service.foredeck("wait", slow.output("run-id")).returncode == 3
