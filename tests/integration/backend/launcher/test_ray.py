@@ -120,7 +120,7 @@ def test_a_run_crashes_resumes_and_stops_and_a_deaf_one_is_ended(client, launch)
 
 
 def test_what_ray_says_about_jobs(ray, settings):
-    connect = connector(settings.model_copy(update={"embedded_ray_dir": ray.home.ray_handshake}))
+    connect = connector(settings.model_copy(update={"embedded_ray_dir": ray.home.ray_handshake}), timeout_s=100)
     with connect(Target("local", None), False) as server:
         assert server.version() == "2.60.0"
         # A node takes a moment to tell what it has.
