@@ -6,6 +6,7 @@ And, for tests of the whole, one installation as `foredeck up` makes it.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,9 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", 
 # What is tested is not speed, and machines are busy; the same examples every time, so that what fails fails again.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("steady")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell starts what runs in its background; commands that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 ORDER = ("unit", "integration", "e2e", "gpu")
 USERS_OF_THE_INSTALLATION = (
     "tests/integration/cli/",
