@@ -88,7 +88,7 @@ class SparseDraftLengths(FixedDraftLength):
         self.asked.append(2 if len(self.asked) % 2 == 0 else 0)
         return self.asked[-1]
 
-    def observe(self, num_sequences, draft_length, num_tried, accepted, num_lost, seconds):
+    def observe(self, num_sequences, draft_length, context, num_tried, accepted, num_lost, seconds):
         self.told.append(draft_length)
         self.num_emitted += num_sequences + sum(accepted)
         self.num_lost += num_lost
