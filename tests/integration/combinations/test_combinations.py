@@ -30,7 +30,7 @@ OF_A_TRAINED_DRAFT = {"draft/loss_nats": lambda loss: loss > 0}
 
 COMBINATIONS = {
     "torch-megatron": EAGLE + MEGATRON,
-    "vllm-torch": EAGLE + VLLM,
+    "vllm-torch": [*EAGLE, *VLLM, "rollout.enforce_eager=true"],  # the other one compiles
     "vllm-megatron": VLLM + MEGATRON + NGRAM,
 }
 

@@ -121,6 +121,8 @@ def test_costs_are_measured_of_all_lengths_before_the_first_call(looked_up):
     controller = looked_up.engine._draft_lengths
     for number in (1, 2, 4):
         assert all(controller.predicted_s(number, length, 20.0) > 0 for length in range(5))
+        # It has heard how long sequences are.
+        assert len(REPETITIVE[0]) < controller.costs._contexts[number] < len(REPETITIVE[0]) + 40
     assert all(cost.predicted_s > 0 for cost in result.round_costs)
     assert any(r.draft_logprobs == [0.0] * len(r.drafted) for r in result.completions[0].rounds if r.drafted)
 
