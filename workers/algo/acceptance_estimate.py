@@ -7,6 +7,8 @@ _MEMORY_SEQUENCES = 4000.0
 """Sequence-rounds that the estimates remember: some steps of a policy that moves."""
 _UNTRIED_MEMORY_SEQUENCES = 1500.0
 """The same for positions beyond the drafts of a round."""
+_DOUBTED_SEQUENCES = 200.0
+"""Sequence-rounds that weigh of the past at most, where it may say little of now."""
 _PRIOR_SEQUENCES = 32.0
 """Weight of what the positions before say of a position, in sequence-rounds, for drafts fail at much the same rate at
 each."""
@@ -50,6 +52,12 @@ class AcceptanceEstimate:
             decay = 1 - min(1.0, (new_tried or max(tried, default=0)) / memory)
             self._tried[i] = self._tried[i] * decay + new_tried
             self._accepted[i] = self._accepted[i] * decay + new_accepted
+
+    def doubt(self) -> None:
+        """What comes next is to count for more than what was long ago: drafts may have become others since."""
+        for i, tried in enumerate(self._tried):
+            share = min(_DOUBTED_SEQUENCES / tried, 1.0) if tried else 1.0
+            self._tried[i], self._accepted[i] = tried * share, self._accepted[i] * share
 
     def observe_length(self, num_sequences: int, draft_length: int, num_accepted: int, num_lost: int) -> None:
         """Rounds in which every sequence had a draft of this length: the sequences of all of them together, how many of

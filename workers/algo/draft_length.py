@@ -7,6 +7,7 @@ go by (workers.algo.acceptance_estimate, workers.algo.round_costs), and the k of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from workers.algo.acceptance_estimate import AcceptanceEstimate
@@ -27,6 +28,9 @@ _TRIAL_ROUNDS = 4
 """Rounds that a trial takes."""
 SETTLING_ROUNDS = 2
 """The first of a length pay for the change and say little of its cost."""
+_HOPED_ACCEPTANCE = 0.75
+"""In a trial of lookups, of a token after accepted ones: what was counted of drafts is as old as the last rounds that
+verified any, and what they are looked up in has grown since. Without verifying some, it would stay believed."""
 _DOUBTFUL_GAIN = 1.15
 _PLAIN_INTERVAL_S = 0.2
 _PLAIN_ROUNDS = 16
@@ -55,8 +59,8 @@ class _Lookup(NamedTuple):
     num_sequences: int
     draft_length: int
     """Tokens verified."""
-    num_tokens: float
-    """Expected of a sequence."""
+    num_tried: Sequence[int]
+    """Sequences with a token at each position."""
     seconds: float
     """Of the lookup."""
 
@@ -79,6 +83,8 @@ class _LookupPlan:
     until_s: float
     prices: Sequence[float]
     """What verifying so many tokens takes longer than none, in tokens that the time would bring otherwise."""
+    chances: Sequence[float]
+    """By which it is judged what is worth that: those counted, or in a trial those hoped for if they are better."""
 
 
 class DraftLengthController:
@@ -99,9 +105,9 @@ class DraftLengthController:
         """Not learned from yet."""
         self._lookup_plans: dict[int, _LookupPlan] = {}
         self._lookup_rounds: list[_Lookup] = []
-        self._found_tokens = 0.0
-        """Expected of this round, all sequences together."""
-        self._prices: Sequence[float] = ()
+        self._found: Sequence[int] = ()
+        """Of this round's drafts, the sequences with a token at each position that is to be verified."""
+        self._lookup_plan: _LookupPlan | None = None
         self._is_fresh = False
         self._num_cold = 0
         self._plain_s = 0.0
@@ -139,7 +145,7 @@ class DraftLengthController:
         if plan is None or plan.until_s <= self._elapsed_s:
             self._learn_if_due()
             plan = self._lookup_plans[num_sequences] = self._plan_lookups(num_sequences)
-        self._found_tokens, self._prices = num_sequences, plan.prices
+        self._found, self._lookup_plan = (), plan
         return plan.length
 
     def width(self, num_drafted: Sequence[int]) -> int:
@@ -149,14 +155,16 @@ class DraftLengthController:
         i-th token, i <= w, less c(n, w) r, r being the tokens a second of all rounds. The most tokens a second of this
         round alone would end drafts too early where others are worse.
         """
-        tokens = best_tokens = float(len(num_drafted))
-        best, best_gain, prices, chances = 0, tokens, self._prices, self._chances
-        for length, count in enumerate(at_least(num_drafted, min(max(num_drafted), self.max_length)), 1):
+        assert self._lookup_plan is not None
+        prices, chances = self._lookup_plan.prices, self._lookup_plan.chances
+        tokens = best_gain = float(len(num_drafted))
+        best, counts = 0, at_least(num_drafted, min(max(num_drafted), self.max_length))
+        for length, count in enumerate(counts, 1):
             tokens += chances[length - 1] * count
             gain = tokens - prices[length]
             if gain > best_gain:
-                best, best_gain, best_tokens = length, gain, tokens
-        self._found_tokens = best_tokens
+                best, best_gain = length, gain
+        self._found = counts[:best]
         return best
 
     def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
@@ -180,8 +188,7 @@ class DraftLengthController:
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
-        found = self._found_tokens / num_sequences
-        self._lookup_rounds.append(_Lookup(num_sequences, draft_length, found, seconds))
+        self._lookup_rounds.append(_Lookup(num_sequences, draft_length, self._found, seconds))
         self._elapsed_s += seconds
 
     def _plan(self, num_sequences: int) -> _Plan:
@@ -214,14 +221,17 @@ class DraftLengthController:
         is_awake = self.lookups.is_awake(num_sequences, is_fresh=self._is_fresh)
         self._is_fresh = False
         gain, time_s = self.lookups.gain(num_sequences), self._planned_s
-        if self.lookups.is_trial(num_sequences):
+        if is_trial := self.lookups.is_trial(num_sequences):
             time_s, self._is_trial = _TRIAL_ROUNDS * seconds[0], True
         elif is_awake and gain < _DOUBTFUL_GAIN and self._elapsed_s > self._plain_s + _PLAIN_INTERVAL_S:
             # What they are held against is known no more when there are always lookups.
             is_awake, time_s, self._plain_s = False, _PLAIN_ROUNDS * seconds[0], self._elapsed_s
         rate = num_sequences / seconds[0] * gain
-        prices = [(taken - seconds[0]) * rate for taken in seconds]
-        return _LookupPlan(self.max_length if is_awake else 0, self._elapsed_s + time_s, prices)
+        prices, chances = [(taken - seconds[0]) * rate for taken in seconds], self._chances
+        if is_trial:
+            self.acceptance.doubt()
+            chances = [max(chance, _HOPED_ACCEPTANCE**i) for i, chance in enumerate(chances, 1)]
+        return _LookupPlan(self.max_length if is_awake else 0, self._elapsed_s + time_s, prices, chances)
 
     def _learn_of_lookups(self) -> None:
         rounds, self._lookup_rounds = self._lookup_rounds, []
@@ -231,7 +241,9 @@ class DraftLengthController:
         for number, some in by_number.items():
             seconds = self.costs.row(number)
             rest = sum(seconds[round_.draft_length] for round_ in some) / (len(some) * seconds[0])
-            tokens = sum(round_.num_tokens for round_ in some) / len(some)
+            tried = [sum(counts) for counts in zip_longest(*(round_.num_tried for round_ in some), fillvalue=0)]
+            accepted = sum(chance * count for chance, count in zip(self._chances, tried, strict=False))
+            tokens = 1 + accepted / (len(some) * number)
             self.lookups.observe(number, tokens, [round_.seconds / seconds[0] for round_ in some], rest)
 
     def _learn_if_due(self) -> None:

@@ -88,17 +88,19 @@ class LookupWorth:
         """Rounds that looked: the mean tokens a sequence that were to be expected, what each lookup took, and the mean
         time that the rest was expected to take."""
         state, number = self._of(num_sequences), len(lookup_times)
-        lost = sum(lookup_times) + number * (round_time - tokens)
-        state.lost += lost
-        state.credit -= lost
-        counted = lookup_times
+        counted, catching_up = lookup_times, 0.0
         if state.trial_rounds_left == _TRIAL_ROUNDS:
             # The first lookup catches up with what rounds without any brought, which is no part of what others take.
-            state.first_lookup, counted = lookup_times[0], lookup_times[1:]
+            state.first_lookup = catching_up = lookup_times[0]
+            counted = lookup_times[1:]
+        # Some are interrupted.
+        largest = _LARGEST_LOOKUP * sorted(counted)[len(counted) // 2] if counted else 0.0
+        lookup_time = sum(min(taken, largest) for taken in counted)
+        lost = catching_up + lookup_time + number * (round_time - tokens)
+        state.lost += lost
+        state.credit -= lost
         if counted:
-            # Some are interrupted.
-            largest = _LARGEST_LOOKUP * sorted(counted)[len(counted) // 2]
-            state.lookup_time = sum(min(taken, largest) for taken in counted) / len(counted)
+            state.lookup_time = lookup_time / len(counted)
             decay = _MEMORY ** len(counted)
             weight = (1 - decay) / (1 - _MEMORY)
             state.tokens = state.tokens * decay + tokens * weight

@@ -35,6 +35,18 @@ def test_rounds_of_several_lengths_count_together():
     assert together.chances() == pytest.approx(apart.chances(), rel=1e-3)
 
 
+def test_what_comes_after_a_doubt_counts_for_more():
+    estimate, certain = AcceptanceEstimate(2), AcceptanceEstimate(2)
+    for each in (estimate, certain):
+        each.observe([([4000, 4000], [1000, 500])])
+    before = estimate.chances()
+    estimate.doubt()
+    assert estimate.chances() == pytest.approx(before, abs=0.1)
+    for each in (estimate, certain):
+        each.observe([([200, 200], [200, 200])])
+    assert estimate.chances()[0] > 0.6 > 0.3 > certain.chances()[0]
+
+
 def test_old_rounds_are_forgotten():
     estimate = AcceptanceEstimate(1)
     for accepted in (100, 0):

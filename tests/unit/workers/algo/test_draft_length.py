@@ -119,15 +119,17 @@ def test_a_choice_holds_for_some_time_and_for_numbers_that_are_close():
     assert controlled.choose(64) == 0
 
 
-def looking(controlled, number, drafted, seconds=0.01, rounds=1):
-    """Rounds that may look, find drafts of these lengths of which nothing is accepted, and verify what pays."""
+def looking(controlled, number, drafted, seconds=0.01, rounds=1, chance=0.0):
+    """Rounds that may look, find drafts of these lengths of which a token is accepted with a chance, given those before
+    it, and verify what pays."""
     widths = []
     for _ in range(rounds):
         width = 0
         if is_looking := controlled.choose_lookup(number) > 0:
             width = controlled.width(drafted)
         tried = [sum(n > i for n in drafted) for i in range(width)]
-        controlled.observe(number, width, 0.0, tried, [0] * width, 0, 1 + width * (0.1 + 0.05 * number))
+        accepted = [count * chance ** (i + 1) for i, count in enumerate(tried)]
+        controlled.observe(number, width, 0.0, tried, accepted, 0, 1 + width * (0.1 + 0.05 * number))
         if is_looking:
             controlled.observe_lookup(number, width, seconds)
         widths.append((is_looking, width))
@@ -163,6 +165,16 @@ def test_lookups_that_find_nothing_of_worth_are_left_out_but_for_trials():
     controlled.begin()
     looked = [is_looking for is_looking, _ in looking(controlled, 4, [0] * 4, seconds=0.2, rounds=3000)]
     assert 0 < sum(looked[100:]) < 1.3 * TRIAL_SHARE / 0.2 * 2900
+
+
+def test_lookups_that_have_come_to_find_what_is_accepted_are_taken_up_again():
+    """What they are looked up in grows; nothing would tell if trials went by what was accepted long ago."""
+    controlled = controller()
+    controlled.begin()
+    looking(controlled, 4, [6] * 4, rounds=1000)
+    assert sum(width for _, width in looking(controlled, 4, [6] * 4, rounds=500)) < 40
+    looking(controlled, 4, [6] * 4, rounds=600, chance=0.95)
+    assert min(width for _, width in looking(controlled, 4, [6] * 4, rounds=15, chance=0.95)) > 2
 
 
 def test_the_first_rounds_of_a_length_and_of_a_call_say_nothing_of_its_cost():

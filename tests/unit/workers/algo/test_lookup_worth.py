@@ -47,6 +47,17 @@ def test_lookups_that_have_become_worth_it_are_found_out():
     assert all(looked[500:])
 
 
+def test_an_interrupted_lookup_does_not_put_off_the_next_trial():
+    worth = LookupWorth(SHARE)
+    run(worth, 1000, tokens=1.0, lookup_time=0.1, round_time=1.0)
+    for _ in range(2000):
+        worth.pass_round(8)
+    assert worth.is_awake(8, is_fresh=True)
+    worth.observe(8, 1.0, [0.1, 0.1, 50.0, 0.1], 1.0)
+    looked, _ = run(worth, 400, tokens=1.0, lookup_time=0.1, round_time=1.0)
+    assert any(looked)
+
+
 def test_with_nothing_to_catch_up_with_a_trial_is_cheaper():
     worth = LookupWorth(SHARE)
     run(worth, 1000, tokens=1.0, lookup_time=0.1, round_time=1.0)
