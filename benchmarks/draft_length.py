@@ -13,7 +13,7 @@ import random
 import statistics
 from collections.abc import Iterator
 
-from workers.algo.draft_length import DraftLengthController
+from workers.algo.draft_length import DraftLengthController, Round
 from workers.algo.first_costs import RoundTime
 from workers.algo.round_costs import CostTable
 
@@ -81,7 +81,7 @@ def share_of_best(number: int, chance: float, error: float, seed: int, num_round
         last, since = length, since + 1 if length == last else 0
         longer = 1 + _SETTLING[since] if since < len(_SETTLING) else 1.0
         taken_s = (true_s[length] + slope * (context - middle)) * noise * longer
-        controller.observe(number, length, context, [number] * length, accepted, 0, taken_s)
+        controller.observe(Round(number, length, context, [number] * length, accepted, 0, taken_s))
         tokens += number + sum(accepted)
         seconds += taken_s
         context += 1 + sum(accepted) / number

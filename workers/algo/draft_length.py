@@ -41,16 +41,21 @@ _SHORTEST_PLAN_S, _PLANNED_SHARE, _LONGEST_PLAN_S = 0.01, 0.05, 0.1
 """Time for which a choice holds, and rounds are gathered before anything is learned from them: both take time too."""
 
 
-class _Round(NamedTuple):
+class Round(NamedTuple):
     """What one brought."""
 
     num_sequences: int
     draft_length: int
     context: float
+    """Tokens that a sequence held before it, the mean."""
     num_tried: Sequence[int]
+    """Sequences with a drafted token at each position."""
     num_accepted: Sequence[int]
+    """Those of them with it accepted."""
     num_lost: int
+    """Tokens behind a response's end, of all sequences."""
     seconds: float
+    """Wall time without that of a lookup."""
 
 
 class _Lookup(NamedTuple):
@@ -101,7 +106,7 @@ class DraftLengthController:
         self._plans: dict[int, _Plan] = {}
         self._current: dict[int, int] = {}
         """Draft length by the number of sequences, powers of two together."""
-        self._rounds: list[_Round] = []
+        self._rounds: list[Round] = []
         """Not learned from yet."""
         self._lookup_plans: dict[int, _LookupPlan] = {}
         self._lookup_rounds: list[_Lookup] = []
@@ -171,20 +176,10 @@ class DraftLengthController:
         """What the round is expected to take."""
         return self.costs.seconds(num_sequences, draft_length, context)
 
-    def observe(
-        self,
-        num_sequences: int,
-        draft_length: int,
-        context: float,
-        num_tried: Sequence[int],
-        accepted: Sequence[int],
-        num_lost: int,
-        seconds: float,
-    ) -> None:
-        """A round of one draft length: sequences with a drafted token at each position, and those with it accepted;
-        tokens lost behind a response's end; seconds without lookups."""
-        self._rounds.append(_Round(num_sequences, draft_length, context, num_tried, accepted, num_lost, seconds))
-        self._elapsed_s += seconds
+    def observe(self, round_: Round) -> None:
+        """A round of one draft length."""
+        self._rounds.append(round_)
+        self._elapsed_s += round_.seconds
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
@@ -260,7 +255,7 @@ class DraftLengthController:
         """From the rounds since the last time."""
         rounds, self._rounds = self._rounds, []
         taken: dict[tuple[int, int], list[tuple[float, float]]] = {}
-        drafted: dict[int, list[_Round]] = {}
+        drafted: dict[int, list[Round]] = {}
         for round_ in rounds:
             length = round_.draft_length
             if length != self._last_length:

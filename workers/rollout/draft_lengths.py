@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from workers.algo.draft_length import SETTLING_ROUNDS
+from workers.algo.draft_length import SETTLING_ROUNDS, Round
 from workers.algo.first_costs import RoundTime
 
 _REPEATS = range(4, 17)
@@ -43,18 +43,8 @@ class DraftLengths(Protocol):
     def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
         """What the round is expected to take with so many tokens a sequence; 0 where nothing is."""
 
-    def observe(
-        self,
-        num_sequences: int,
-        draft_length: int,
-        context: float,
-        num_tried: Sequence[int],
-        accepted: Sequence[int],
-        num_lost: int,
-        seconds: float,
-    ) -> None:
-        """A round: sequences with a drafted token at each position, those with it accepted, all sequences' tokens
-        behind a response's end, and its wall time without that of a lookup."""
+    def observe(self, round_: Round) -> None:
+        """What a round brought."""
 
     def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
@@ -82,7 +72,7 @@ class FixedDraftLength:
     def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
         return 0.0
 
-    def observe(self, *observed: object) -> None:
+    def observe(self, round_: Round) -> None:
         """Nothing to learn."""
 
     def observe_lookup(self, *observed: object) -> None:
@@ -116,19 +106,11 @@ class ScheduledDraftLengths(FixedDraftLength):
 
     choose_lookup = choose
 
-    def observe(  # type: ignore[override]
-        self,
-        num_sequences: int,
-        draft_length: int,
-        context: float,
-        num_tried: object,
-        accepted: object,
-        num_lost: int,
-        seconds: float,
-    ) -> None:
+    def observe(self, round_: Round) -> None:
         turn = self._next - 1 - _WARMING_ROUNDS
         if turn >= 0 and turn % _ROUNDS_OF_A_LENGTH >= SETTLING_ROUNDS:
-            self.measured.append(RoundTime(num_sequences, draft_length, context, seconds))
+            number, length, context, *_, seconds = round_
+            self.measured.append(RoundTime(number, length, context, seconds))
 
 
 def measured_numbers(max_batch_size: int) -> list[int]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from workers.algo.acceptance import Randomness, verify
+from workers.algo.draft_length import Round
 from workers.algo.positions import at_least
 from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
@@ -229,7 +230,7 @@ class Generation:
             return
         tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])
         num_lost = sum(num_accepted) + num_rows - sum(num_kept)
-        policy.observe(num_rows, width, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0))
+        policy.observe(Round(num_rows, width, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0)))
         if lookup_s is not None:
             policy.observe_lookup(num_rows, width, lookup_s)
 
@@ -239,7 +240,7 @@ class Generation:
         for num_rows, context, seconds, is_typical in rounds:
             self.statistics.time(num_rows, 0, seconds, policy.predicted_s(num_rows, 0, context))
             if is_typical:
-                policy.observe(num_rows, 0, context, (), (), 0, seconds)
+                policy.observe(Round(num_rows, 0, context, (), (), 0, seconds))
         rounds.clear()
 
     def _refill(self, free: list[int]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from workers.algo.draft_length import DraftLengthController
+from workers.algo.draft_length import DraftLengthController, Round
 from workers.algo.first_costs import RoundTime
 from workers.algo.round_costs import CostTable
 from workers.rollout.draft_lengths import FixedDraftLength, lengthened, measured_numbers
@@ -44,17 +44,9 @@ class StepTimes(FixedDraftLength):
 
     choose_lookup = choose
 
-    def observe(  # type: ignore[override]
-        self,
-        num_sequences: int,
-        draft_length: int,
-        context: float,
-        num_tried: object,
-        accepted: object,
-        num_lost: int,
-        seconds: float,
-    ) -> None:
-        self.last = RoundTime(num_sequences, draft_length, context, seconds)
+    def observe(self, round_: Round) -> None:
+        number, length, context, *_, seconds = round_
+        self.last = RoundTime(number, length, context, seconds)
 
 
 def measured_controller(

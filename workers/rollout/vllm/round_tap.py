@@ -7,6 +7,7 @@ drafts so many tokens itself. What a step takes therefore counts for a draft len
 from dataclasses import dataclass, field
 from typing import Any
 
+from workers.algo.draft_length import Round
 from workers.algo.positions import at_least
 from workers.rollout.draft_lengths import DraftLengths, FixedDraftLength
 from workers.rollout.engine import EngineLoad
@@ -93,7 +94,7 @@ class RoundTap:
         is_steady = self._is_lookup or step.chosen == drafted or not predicted_s
         tried, accepted = (at_least(numbers, drafted) for numbers in (step.num_drafted, step.num_accepted))
         seconds = seconds - lookup_s if is_steady else predicted_s
-        lengths.observe(number, drafted, step.context, tried, accepted, step.num_lost, seconds)
+        lengths.observe(Round(number, drafted, step.context, tried, accepted, step.num_lost, seconds))
         if self._is_lookup and step.chosen:
             lengths.observe_lookup(number, step.found, lookup_s)
 

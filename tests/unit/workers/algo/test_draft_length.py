@@ -1,6 +1,6 @@
 import pytest
 
-from workers.algo.draft_length import SETTLING_ROUNDS, SWITCHING_GAIN, TRIAL_SHARE, DraftLengthController
+from workers.algo.draft_length import SETTLING_ROUNDS, SWITCHING_GAIN, TRIAL_SHARE, DraftLengthController, Round
 from workers.algo.first_costs import RoundTime
 from workers.algo.round_costs import CostTable
 
@@ -26,7 +26,9 @@ def tell(controlled, number, length, chance, rounds=200, table=None):
     table = table or CostTable(costs(), MAX_LENGTH)
     for _ in range(rounds):
         accepted = expected(number, length, chance)
-        controlled.observe(number, length, 0.0, [number] * length, accepted, 0, table.seconds(number, length, 0.0))
+        controlled.observe(
+            Round(number, length, 0.0, [number] * length, accepted, 0, table.seconds(number, length, 0.0))
+        )
 
 
 def rounds_of(controlled, number, chance, num_rounds, table=None):
@@ -129,7 +131,7 @@ def looking(controlled, number, drafted, seconds=0.01, rounds=1, chance=0.0):
             width = controlled.width(drafted)
         tried = [sum(n > i for n in drafted) for i in range(width)]
         accepted = [count * chance ** (i + 1) for i, count in enumerate(tried)]
-        controlled.observe(number, width, 0.0, tried, accepted, 0, 1 + width * (0.1 + 0.05 * number))
+        controlled.observe(Round(number, width, 0.0, tried, accepted, 0, 1 + width * (0.1 + 0.05 * number)))
         if is_looking:
             controlled.observe_lookup(number, width, seconds)
         widths.append((is_looking, width))
@@ -183,7 +185,7 @@ def test_the_first_rounds_of_a_length_and_of_a_call_say_nothing_of_its_cost():
 
     def observe(*lengths):
         for length in lengths:
-            controlled.observe(4, length, 0.0, [4] * length, [4] * length, 0, 10 * before)
+            controlled.observe(Round(4, length, 0.0, [4] * length, [4] * length, 0, 10 * before))
 
     for length in (3, 2, 3, 0, 3):
         observe(*[length] * SETTLING_ROUNDS)
@@ -206,6 +208,6 @@ def test_a_length_is_not_judged_by_how_long_sequences_were_when_it_ran():
         for length, context in ((best, 100.0), (6, 0.0)):
             taken = true.seconds(4, length, context)
             for _ in range(SETTLING_ROUNDS + 2):
-                controlled.observe(4, length, context, [4] * length, expected(4, length, 0.8), 0, taken)
+                controlled.observe(Round(4, length, context, [4] * length, expected(4, length, 0.8), 0, taken))
     assert best != 6
     assert controlled.choose(4) == best

@@ -1,5 +1,6 @@
 import pytest
 
+from workers.algo.draft_length import Round
 from workers.rollout.draft_lengths import (
     FixedDraftLength,
     ScheduledDraftLengths,
@@ -16,7 +17,7 @@ def run_rounds(number, schedule, seconds):
     for index in range(schedule.num_rounds):
         length = schedule.choose(number)
         factor = 1 if last[-2:] == [length] * 2 and index >= 4 else 10
-        schedule.observe(number, length, 0.0, [], [], 0, factor * seconds(length))
+        schedule.observe(Round(number, length, 0.0, [], [], 0, factor * seconds(length)))
         last.append(length)
 
 

@@ -88,10 +88,10 @@ class SparseDraftLengths(FixedDraftLength):
         self.asked.append(2 if len(self.asked) % 2 == 0 else 0)
         return self.asked[-1]
 
-    def observe(self, num_sequences, draft_length, context, num_tried, accepted, num_lost, seconds):
-        self.told.append(draft_length)
-        self.num_emitted += num_sequences + sum(accepted)
-        self.num_lost += num_lost
+    def observe(self, round_):
+        self.told.append(round_.draft_length)
+        self.num_emitted += round_.num_sequences + sum(round_.num_accepted)
+        self.num_lost += round_.num_lost
 
 
 def test_what_chooses_lengths_is_told_of_every_round_and_asked_once_in_a_stride_of_plain_ones(models):
