@@ -35,6 +35,8 @@ def serving(settings: Settings, **changes: object) -> Iterator[FastAPI]:
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
-    yield app
-    server.should_exit = True
-    thread.join()
+    try:
+        yield app
+    finally:
+        server.should_exit = True
+        thread.join()
