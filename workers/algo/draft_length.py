@@ -11,9 +11,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from workers.algo.acceptance_estimate import AcceptanceEstimate
+from workers.algo.first_costs import RoundTime
 from workers.algo.lookup_worth import LookupWorth
 from workers.algo.positions import at_least
-from workers.algo.round_costs import CostTable
+from workers.algo.round_costs import CostTable, between, whole
 
 SWITCHING_GAIN = 0.01
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
@@ -45,7 +46,8 @@ class Round(NamedTuple):
     """What one brought."""
 
     num_sequences: int
-    draft_length: int
+    draft_length: float
+    """Tokens that were verified beside each sequence's last one; the mean where rounds are packed."""
     context: float
     """Tokens that a sequence held before it, the mean."""
     num_tried: Sequence[int]
@@ -62,8 +64,8 @@ class _Lookup(NamedTuple):
     """One, and the round that followed it."""
 
     num_sequences: int
-    draft_length: int
-    """Tokens verified."""
+    draft_length: float
+    """Tokens verified, of a sequence."""
     num_tried: Sequence[int]
     """Sequences with a token at each position."""
     seconds: float
@@ -98,9 +100,12 @@ class DraftLengthController:
 
     stride = 16
 
-    def __init__(self, max_length: int, costs: CostTable) -> None:
+    def __init__(self, max_length: int, costs: CostTable, *, is_packed: bool = False) -> None:
+        """is_packed: a round takes the time of the tokens that are drafted, else of as many for every sequence as for
+        that with the most."""
         self.max_length = max_length
         self.costs = costs
+        self._is_packed = is_packed
         self.acceptance = AcceptanceEstimate(max_length)
         self.lookups = LookupWorth(TRIAL_SHARE)
         self._plans: dict[int, _Plan] = {}
@@ -157,22 +162,24 @@ class DraftLengthController:
         """Of drafts that were found, how many tokens a sequence to verify; the rest is dropped.
 
         Those that bring the most over what the time is worth: argmax over w of n + sum of g_i over all that have an
-        i-th token, i <= w, less c(n, w) r, r being the tokens a second of all rounds. The most tokens a second of this
+        i-th token, i <= w, less c(n, w) r, r being the tokens a second of all rounds; where rounds are packed less
+        c(n, v) r, v being the tokens that are so verified, the mean. The most tokens a second of this
         round alone would end drafts too early where others are worse.
         """
         assert self._lookup_plan is not None
         prices, chances = self._lookup_plan.prices, self._lookup_plan.chances
         tokens = best_gain = float(len(num_drafted))
-        best, counts = 0, at_least(num_drafted, min(max(num_drafted), self.max_length))
+        best, counts, verified = 0, at_least(num_drafted, min(max(num_drafted), self.max_length)), 0.0
         for length, count in enumerate(counts, 1):
             tokens += chances[length - 1] * count
-            gain = tokens - prices[length]
+            verified += count / len(num_drafted) if self._is_packed else 1.0
+            gain = tokens - between(prices, verified)
             if gain > best_gain:
                 best, best_gain = length, gain
         self._found = counts[:best]
         return best
 
-    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
+    def predicted_s(self, num_sequences: int, draft_length: float, context: float) -> float:
         """What the round is expected to take."""
         return self.costs.seconds(num_sequences, draft_length, context)
 
@@ -181,7 +188,7 @@ class DraftLengthController:
         self._rounds.append(round_)
         self._elapsed_s += round_.seconds
 
-    def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
+    def observe_lookup(self, num_sequences: int, draft_length: float, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
         self._lookup_rounds.append(_Lookup(num_sequences, draft_length, self._found, seconds))
         self._elapsed_s += seconds
@@ -235,7 +242,7 @@ class DraftLengthController:
             by_number.setdefault(round_.num_sequences, []).append(round_)
         for number, some in by_number.items():
             seconds = self.costs.row(number)
-            rest = sum(seconds[round_.draft_length] for round_ in some) / (len(some) * seconds[0])
+            rest = sum(between(seconds, round_.draft_length) for round_ in some) / (len(some) * seconds[0])
             tried = [sum(counts) for counts in zip_longest(*(round_.num_tried for round_ in some), fillvalue=0)]
             accepted = sum(chance * count for chance, count in zip(self._chances, tried, strict=False))
             tokens = 1 + accepted / (len(some) * number)
@@ -254,10 +261,10 @@ class DraftLengthController:
     def _learn(self) -> None:
         """From the rounds since the last time."""
         rounds, self._rounds = self._rounds, []
-        taken: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        taken: dict[tuple[int, int], list[RoundTime]] = {}
         drafted: dict[int, list[Round]] = {}
         for round_ in rounds:
-            length = round_.draft_length
+            number, length = round_.num_sequences, whole(round_.draft_length)
             if length != self._last_length:
                 self._num_unsettled = SETTLING_ROUNDS
             if self._num_cold:
@@ -265,16 +272,17 @@ class DraftLengthController:
             elif self._num_unsettled:
                 self._num_unsettled -= 1
             else:
-                taken.setdefault((round_.num_sequences, length), []).append((round_.context, round_.seconds))
+                time = RoundTime(number, round_.draft_length, round_.context, round_.seconds)
+                taken.setdefault((number, length), []).append(time)
             self._last_length = length
             if not length:
                 self._credit_s += round_.seconds * TRIAL_SHARE
-            elif round_.num_tried[-1] == round_.num_sequences:
+            elif round_.num_tried[-1] == number:
                 drafted.setdefault(length, []).append(round_)
             if self._lookup_plans:
-                self.lookups.pass_round(round_.num_sequences)
-        for kind, seconds in taken.items():
-            self.costs.observe(*kind, seconds)
+                self.lookups.pass_round(number)
+        for times in taken.values():
+            self.costs.observe(times)
         self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds if round_.draft_length])
         for length, some in drafted.items():
             num_sequences = sum(round_.num_sequences for round_ in some)

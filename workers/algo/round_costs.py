@@ -27,8 +27,22 @@ _CONTEXT_MEMORY = 300
 """Rounds of a number of sequences over which their usual context is forgotten."""
 
 
+def whole(draft_length: float) -> int:
+    """The kind of a round with so many drafted tokens a sequence in the mean; 0 for none at all only."""
+    return max(round(draft_length), 1) if draft_length else 0
+
+
+def between(values: Sequence[float], draft_length: float) -> float:
+    """Of values for whole draft lengths, in proportion. Less than one token continues what more of them show: a round
+    without a draft is of another kind."""
+    if draft_length in (0, len(values) - 1):
+        return values[int(draft_length)]
+    low = min(max(int(draft_length), 1), len(values) - 2)
+    return values[low] + (draft_length - low) * (values[low + 1] - values[low])
+
+
 class CostTable:
-    """c(n, k, x) in seconds, by what was measured for some n and in proportion between."""
+    """c(n, k, x) in seconds, by what was measured for some n and in proportion between, also between whole k."""
 
     def __init__(self, measured: Iterable[RoundTime], max_length: int) -> None:
         """measured: any number of rounds of each kind; every number of sequences with lengths 0 and max_length.
@@ -57,12 +71,16 @@ class CostTable:
         self._kind_variances = {n: [kind_variance] * (max_length + 1) for n in self._numbers}
         self._last_rounds = {n: [0] * (max_length + 1) for n in self._numbers}
 
-    def seconds(self, num_sequences: int, draft_length: int, context: float) -> float:
-        """Expected time of a round, between the measured numbers in proportion, beyond them as at the nearest."""
+    def seconds(self, num_sequences: int, draft_length: float, context: float) -> float:
+        """Expected time of a round, between the measured numbers in proportion, beyond them as at the nearest; so many
+        drafted tokens a sequence in the mean."""
         low, high, share = self._around(num_sequences)
-        seconds_low = self._empty[low][draft_length] + self._slopes[low][draft_length] * context
-        seconds_high = self._empty[high][draft_length] + self._slopes[high][draft_length] * context
-        return (seconds_low * (1 - share) + seconds_high * share) * self._scale
+        seconds = 0.0
+        for at, weight in ((low, 1 - share), (high, share)):
+            if weight:
+                empty, slope = between(self._empty[at], draft_length), between(self._slopes[at], draft_length)
+                seconds += weight * (empty + slope * context)
+        return seconds * self._scale
 
     def row(self, num_sequences: int) -> list[float]:
         """The same for every draft length, at the usual context."""
@@ -82,15 +100,14 @@ class CostTable:
             for variance, at in zip(variances, last, strict=True)
         ]
 
-    def observe(self, number: int, length: int, taken: Sequence[tuple[float, float]]) -> None:
-        """Correct what was expected of so many sequences and this draft length by what rounds took, (context, seconds)
-        of each: a step of the filter by their mean surprise."""
+    def observe(self, taken: Sequence[RoundTime]) -> None:
+        """Correct what was expected of rounds of one number of sequences and one kind by what they took: a step of the
+        filter by their mean surprise."""
+        number, length = taken[0].num_sequences, whole(taken[0].draft_length)
         self._round += len(taken)
         low, high, share = self._around(number)
         nearest, largest = (high if share > 0.5 else low), _LARGEST_SURPRISE
-        empty = self.seconds(number, length, 0.0)
-        slope = self._scale * (self._slopes[low][length] * (1 - share) + self._slopes[high][length] * share)
-        surprises = [math.log(seconds / (empty + slope * context)) for context, seconds in taken]
+        surprises = [math.log(seconds / self.seconds(*kind)) for *kind, seconds in taken]
         surprise = sum(min(max(e, -largest), largest) for e in surprises) / len(taken)
         drift_scale, drift_number = (variance * len(taken) for variance in _DRIFT_VARIANCES[:2])
         since = self._round - self._last_rounds[nearest][length]
@@ -108,7 +125,7 @@ class CostTable:
         self._number_variances[nearest] = of_number - of_number * of_number / total
         self._kind_variances[nearest][length] = kind - kind * kind / total
         self._last_rounds[nearest][length] = self._round
-        usual, memory = sum(context for context, _ in taken) / len(taken), min(len(taken) / _CONTEXT_MEMORY, 1.0)
+        usual, memory = sum(round_.context for round_ in taken) / len(taken), min(len(taken) / _CONTEXT_MEMORY, 1.0)
         self._contexts[nearest] += memory * (usual - self._contexts[nearest])
 
     def _usual(self, number: int) -> list[float]:

@@ -6,10 +6,9 @@ Shape suffixes: R rows, N new tokens a row, D hidden size, F features.
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from workers.rollout.operations import KvCache
+from workers.rollout.operations import KvCache, Packing
 from workers.rollout.packed_weights import PackedPolicy
 
 
@@ -20,17 +19,21 @@ def policy_forward(
     span: int,
     cache: KvCache,
     tap_layers: Sequence[int] = (),
+    packing: Packing | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """What the head reads, [R, N, D], and the tapped layers' outputs, [R, N, F], where any is asked for.
 
-    start_R: int64, position of each row's first new token. span: at least one more than the largest position.
+    start_R: int64, position of each row's first new token. span: at least one more than the largest position. packing:
+    which of the tokens there are to read, for operations that pack: the former is then [M, D] of these alone, and the
+    latter 0 where there is none.
     """
-    x = policy.operations.enter(F.embedding(token_ids_RN, policy.embedding_VD))
+    x = policy.operations.embed(token_ids_RN, policy.embedding_VD, packing)
     size = x.shape[-1]
     features = None
     if tap_layers:
-        features = torch.empty(*x.shape[:-1], len(tap_layers) * size, dtype=policy.dtype, device=x.device)
-    placement = cache.place(start_R, token_ids_RN.shape[1], span)
+        shape = (*token_ids_RN.shape, len(tap_layers) * size)
+        features = (torch.empty if packing is None else torch.zeros)(shape, dtype=policy.dtype, device=x.device)
+    placement = cache.place(start_R, token_ids_RN.shape[1], span, packing=packing)
     taps = {}
     if features is not None:
         taps = {layer: features[..., i * size : (i + 1) * size] for i, layer in enumerate(tap_layers)}

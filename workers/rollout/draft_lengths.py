@@ -40,13 +40,13 @@ class DraftLengths(Protocol):
     def width(self, num_drafted: Sequence[int]) -> int:
         """Of looked-up drafts of so many tokens, how many tokens a sequence to verify."""
 
-    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
+    def predicted_s(self, num_sequences: int, draft_length: float, context: float) -> float:
         """What the round is expected to take with so many tokens a sequence; 0 where nothing is."""
 
     def observe(self, round_: Round) -> None:
         """What a round brought."""
 
-    def observe_lookup(self, num_sequences: int, draft_length: int, seconds: float) -> None:
+    def observe_lookup(self, num_sequences: int, draft_length: float, seconds: float) -> None:
         """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
 
 
@@ -69,7 +69,7 @@ class FixedDraftLength:
     def width(self, num_drafted: Sequence[int]) -> int:
         return min(max(num_drafted, default=0), self.max_length)
 
-    def predicted_s(self, num_sequences: int, draft_length: int, context: float) -> float:
+    def predicted_s(self, num_sequences: int, draft_length: float, context: float) -> float:
         return 0.0
 
     def observe(self, round_: Round) -> None:

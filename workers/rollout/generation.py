@@ -13,11 +13,12 @@ from torch import Tensor
 from workers.algo.acceptance import Randomness, verify
 from workers.algo.draft_length import Round
 from workers.algo.positions import at_least
+from workers.algo.round_costs import whole
 from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
 from workers.rollout.drafters.drafter import Draft, Drafter, DraftSession, Verified
 from workers.rollout.engine import Completion, SamplingParams
-from workers.rollout.operations import Emitted, KvCache, Operations, Told
+from workers.rollout.operations import Emitted, KvCache, Operations, Packing, Told
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.prompts import PromptBlock
 from workers.rollout.round_log import RoundLog, draft_lengths
@@ -44,10 +45,18 @@ class PolicyRound:
         draft_probs_RKV: Tensor | None,
         num_drafted_R: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """What is emitted, the policy's probabilities and its features, from each row's last token and draft."""
-        normed, features = policy_forward(self.policy, token_ids_RJ, start_R, self.span, self.cache, self.tap_layers)
+        """What is emitted, the policy's probabilities and its features, from each row's last token and draft.
+
+        Where operations pack and rows have drafted different numbers of tokens, the probabilities are packed.
+        """
+        packing = None
+        if num_drafted_R is not None and self.policy.operations.packs:
+            packing = Packing.of(num_drafted_R + 1)
+        normed, features = policy_forward(
+            self.policy, token_ids_RJ, start_R, self.span, self.cache, self.tap_layers, packing
+        )
         probs_RJV = self.sampler.probs(self.policy.head(normed))
-        emitted = self._emit(token_ids_RJ[:, 1:], draft_probs_RKV, probs_RJV, randomness, num_drafted_R)
+        emitted = self._emit(token_ids_RJ[:, 1:], draft_probs_RKV, probs_RJV, randomness, num_drafted_R, packing)
         return (*emitted, probs_RJV, features)
 
     def _emit(
@@ -57,6 +66,7 @@ class PolicyRound:
         probs_RJV: Tensor,
         randomness: Randomness,
         num_drafted_R: Tensor | None,
+        packing: Packing | None,
     ) -> Emitted:
         """Draw or verify."""
         if drafted_RK.shape[1] == 0:
@@ -64,9 +74,11 @@ class PolicyRound:
             num_accepted_R = torch.zeros_like(new_RJ[:, 0])
         else:
             proposed = (drafted_RK, draft_probs_RKV, probs_RJV, randomness, num_drafted_R)
-            if (emitted := self.policy.operations.verify(*proposed)) is not None:
+            if (emitted := self.policy.operations.verify(*proposed, packing)) is not None:
                 return emitted
-            num_accepted_R, next_R = verify(*proposed)
+            if packing is not None:
+                probs_RJV = packing.unpacked(probs_RJV, drafted_RK.shape[1] + 1)
+            num_accepted_R, next_R = verify(drafted_RK, draft_probs_RKV, probs_RJV, randomness, num_drafted_R)
             new_RJ = torch.cat([drafted_RK, next_R.unsqueeze(1)], 1)
             new_RJ.scatter_(1, num_accepted_R.unsqueeze(1), next_R.unsqueeze(1))
         return Emitted(num_accepted_R, new_RJ, probs_RJV.gather(2, new_RJ.unsqueeze(2)).squeeze(2).log())
@@ -223,16 +235,17 @@ class Generation:
             return
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
+        length = sum(num_drafted) / num_rows if self.policy.operations.packs else width
         if width:
             self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
-        self.statistics.time(num_rows, width, seconds, policy.predicted_s(num_rows, width, context))
+        self.statistics.time(num_rows, whole(length), seconds, policy.predicted_s(num_rows, length, context))
         if not is_typical:
             return
         tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])
         num_lost = sum(num_accepted) + num_rows - sum(num_kept)
-        policy.observe(Round(num_rows, width, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0)))
+        policy.observe(Round(num_rows, length, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0)))
         if lookup_s is not None:
-            policy.observe_lookup(num_rows, width, lookup_s)
+            policy.observe_lookup(num_rows, length, lookup_s)
 
     def _account_plain_rounds(self) -> None:
         """The same, for those without a draft and without a lookup."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from workers.algo.acceptance import Randomness
@@ -23,9 +24,16 @@ Linear = Callable[[Tensor], Tensor]
 class KvCache(Protocol):
     """Keys and values of sequences, by layer and row, with room fixed at the start."""
 
-    def place(self, start_R: Tensor, num_new: int, span: int) -> Any:
+    def place(
+        self,
+        start_R: Tensor,
+        num_new: int,
+        span: int,
+        *,
+        packing: "Packing | None" = None,
+    ) -> Any:
         """Where new tokens stand, start .. start + num_new - 1 in each row; span is above every position. The same for
-        every layer of a pass, so it is made once."""
+        every layer of a pass, so it is made once. packing: where some rows have fewer, for operations that pack."""
 
     def write(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Any) -> None:
         """Norm and rotate new tokens' keys, and store them with the values."""
@@ -41,6 +49,29 @@ class KvCache(Protocol):
 
     def move_row(self, source: int, target: int) -> None:
         """Overwrite one row by another."""
+
+
+class Packing(NamedTuple):
+    """Which of N new tokens a row there are: the first ones."""
+
+    count_R: Tensor
+    """int64: how many, at least 1."""
+    num_tokens: int
+    """Of all rows."""
+
+    @classmethod
+    def of(cls, count_R: Tensor) -> "Packing":
+        return cls(count_R, int(count_R.sum()))
+
+    def is_new(self, num_new: int) -> Tensor:
+        """bool [R, N]."""
+        return torch.arange(num_new, device=self.count_R.device) < self.count_R.unsqueeze(1)
+
+    def unpacked(self, packed: Tensor, num_new: int) -> Tensor:
+        """[M, ...] as [R, N, ...], 0 in between."""
+        padded = packed.new_zeros(len(self.count_R), num_new, *packed.shape[1:])
+        padded[self.is_new(num_new)] = packed
+        return padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +158,9 @@ class Operations(ABC):
     is_static: ClassVar[bool] = False
     """Whether regions run on tensors that keep their place, so that weights have to be overwritten, not replaced, and
     what a region gives is overwritten by its next run; see workers.rollout.graphs."""
+    packs: ClassVar[bool] = False
+    """Whether a pass reads no padding where rows have different numbers of new tokens: [R, N, ...] is then [M, ...],
+    one row's tokens behind the other's."""
     num_first_runs: ClassVar[int] = 0
     """Runs of regions in this process that took the time of preparing for later ones."""
 
@@ -163,6 +197,11 @@ class Operations(ABC):
     def enter(self, embedded: Tensor) -> Tensor:
         """The residual stream that embedded tokens start: a copy, in the precision that it is kept in."""
 
+    def embed(self, token_ids_RN: Tensor, embedding_VD: Tensor, packing: Packing | None = None) -> Tensor:
+        """The same of token ids, [R, N, D]."""
+        assert packing is None, "these operations do not pack"
+        return self.enter(F.embedding(token_ids_RN, embedding_VD))
+
     @abstractmethod
     def add_norm(self, x: Tensor, delta: Tensor | None, tap: Tensor | None = None) -> Tensor:
         """x += delta, in place; x / sqrt(mean(x^2) + eps) in the precision of products. tap: a slice to copy x to."""
@@ -182,8 +221,12 @@ class Operations(ABC):
         probs_RJV: Tensor,
         randomness: Randomness,
         num_drafted_R: Tensor | None,
+        packing: Packing | None = None,
     ) -> "Emitted | None":
-        """workers.algo.acceptance.verify() and what follows from it, at once; None where that is left to PyTorch."""
+        """workers.algo.acceptance.verify() and what follows from it, at once; None where that is left to PyTorch.
+
+        packing: where the policy's probabilities are packed.
+        """
         return None
 
     def run_layers(
@@ -197,8 +240,8 @@ class Operations(ABC):
     ) -> Tensor:
         """Every layer over new tokens, the residual stream in place; returns that, normed, [R, N, D].
 
-        taps: slices that a layer's output is copied to, by its index. first_qkv_RNW: the first layer's, where it does
-        not come from x alone.
+        taps: slices that a layer's output is copied to, by its index, not packed where the rest is. first_qkv_RNW: the
+        first layer's, where it does not come from x alone.
         """
         normed = self.add_norm(x_RND, None) if first_qkv_RNW is None else None
         for index, layer in enumerate(layers):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workers.rollout.decoder import policy_forward
-from workers.rollout.operations import KvCache
+from workers.rollout.operations import KvCache, Packing
 from workers.rollout.packed_weights import PackedPolicy
 from workers.rollout.sampler import Sampler
 
@@ -50,6 +50,11 @@ class PromptBlock:
             config, config.num_hidden_layers, len(prompts), width, is_verified=True
         )
         start_P = torch.zeros(len(prompts), dtype=torch.int64, device=device)
-        normed, features = policy_forward(policy, token_ids_PT, start_P, width, cache, tap_layers)
-        last = normed[torch.arange(len(prompts), device=device), lengths_P - 1]
+        if policy.operations.packs and len(prompts) > 1:
+            packing = Packing.of(lengths_P)
+            normed, features = policy_forward(policy, token_ids_PT, start_P, width, cache, tap_layers, packing)
+            last = normed[lengths_P.cumsum(0) - 1]
+        else:
+            normed, features = policy_forward(policy, token_ids_PT, start_P, width, cache, tap_layers)
+            last = normed[torch.arange(len(prompts), device=device), lengths_P - 1]
         return cls(first, prompts, token_ids_PT, lengths_P, cache, sampler.probs(policy.head(last)), features)

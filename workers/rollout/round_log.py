@@ -37,16 +37,19 @@ class RoundLog:
         self,
         rows: Sequence[Row],
         draft: Draft | None,
-        probs_RJV: Tensor,
+        probs: Tensor,
         new_tokens: Sequence[Sequence[int]],
         num_accepted: Sequence[int],
         num_kept: Sequence[int],
     ) -> None:
-        """One round, after its tokens were appended to the rows."""
+        """One round, after its tokens were appended to the rows. probs: [R, J, V], or packed, one row's behind the
+        other's."""
         if self._recorded:
             for index, row in enumerate(rows):
                 if row.completion in self._recorded:
-                    record = _record(index, draft, probs_RJV, new_tokens[index], num_accepted[index], num_kept[index])
+                    before = draft_lengths(draft)[:index] if draft is not None and probs.dim() == 2 else []
+                    probs_JV = probs[sum(before) + index :] if probs.dim() == 2 else probs[index]
+                    record = _record(index, draft, probs_JV, new_tokens[index], num_accepted[index], num_kept[index])
                     self.records[row.completion].append(record)
         if draft is not None and self._evident:
             self._add_evidence(rows, draft, num_accepted, num_kept)
@@ -128,7 +131,7 @@ def _draft_distribution(
 
 
 def _record(
-    index: int, draft: Draft | None, probs_RJV: Tensor, new_tokens: Sequence[int], num_accepted: int, num_kept: int
+    index: int, draft: Draft | None, probs_JV: Tensor, new_tokens: Sequence[int], num_accepted: int, num_kept: int
 ) -> RoundRecord:
     """One row's part of a round."""
     emitted = new_tokens[num_accepted] if num_kept > num_accepted else None
@@ -138,7 +141,7 @@ def _record(
     q = [0.0] * num_drafted
     if draft.probs_RKV is not None:
         q = _log_probs(draft.probs_RKV[index, :num_drafted], drafted_K)
-    p = _log_probs(probs_RJV[index, :num_drafted], drafted_K)
+    p = _log_probs(probs_JV[:num_drafted], drafted_K)
     return RoundRecord(drafted_K.tolist(), min(num_accepted, num_kept), emitted, q, p)
 
 

@@ -168,8 +168,9 @@ class TorchRolloutEngine:
             generation.eos_token_ids = frozenset()
             generation.run(schedule.num_rounds)
 
-        costs = measure_costs(run, self.max_batch_size, drafting.draft_length)
-        return DraftLengthController(drafting.draft_length, CostTable(costs, drafting.draft_length))
+        costs = CostTable(measure_costs(run, self.max_batch_size, drafting.draft_length), drafting.draft_length)
+        is_packed = self._policy_or_raise().operations.packs
+        return DraftLengthController(drafting.draft_length, costs, is_packed=is_packed)
 
     def _policy_or_raise(self) -> PackedPolicy:
         if self._policy is None:

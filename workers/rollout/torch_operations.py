@@ -14,7 +14,7 @@ from workers.algo.acceptance import Randomness, draw
 from workers.algo.sampling import sampling_probs
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
-from workers.rollout.operations import Operations
+from workers.rollout.operations import Operations, Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,15 @@ class TorchKvCache:
         first, second = sin_TE.chunk(2, dim=-1)
         self.signed_sin_TE = torch.cat([-first, second], dim=-1)
 
-    def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
+    def place(
+        self,
+        start_R: Tensor,
+        num_new: int,
+        span: int,
+        *,
+        packing: Packing | None = None,
+    ) -> Placement:
+        assert packing is None, "these operations do not pack"
         device = start_R.device
         positions_RN = start_R.unsqueeze(1) + torch.arange(num_new, device=device)
         return Placement(

@@ -38,6 +38,18 @@ void prefer_large_pages(char *start, int64_t bytes)
 #endif
 }
 
+/* The first `length` bytes of some rows of one array [N, from_rows, H, from_bytes] into rows of another, [N, to_rows, H,
+ * to_bytes]. */
+void copy_rows(const char *from, const int64_t *from_rows, int64_t num_from, int64_t from_bytes, char *to, const int64_t *to_rows,
+               int64_t num_to, int64_t to_bytes, int64_t count, int64_t n, int64_t h, int64_t length)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t row = 0; row < count; row++)
+            for (int64_t head = 0; head < h; head++)
+                memcpy(to + ((i * num_to + to_rows[row]) * h + head) * to_bytes,
+                       from + ((i * num_from + from_rows[row]) * h + head) * from_bytes, length);
+}
+
 static inline vf splat(float x) { return x - (vf){0}; }
 
 static inline vf load_bf16(const bf16 *p)
@@ -63,6 +75,17 @@ static inline void store_bf16(bf16 *p, vf x) /* to the nearest, ties to even; Na
     vu rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     vu is_nan = (vu)(x != x);
     *(vh *)p = __builtin_convertvector((rounded & ~is_nan) | (is_nan & 0x7fc0), vh);
+#endif
+}
+
+/* 32 in one piece: what is then read in one piece has not to wait until both halves are in memory. */
+static inline void store_two(bf16 *p, vf x, vf y)
+{
+#ifdef __AVX512BF16__
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh((__m512)y, (__m512)x));
+#else
+    store_bf16(p, x);
+    store_bf16(p + LANES, y);
 #endif
 }
 
@@ -105,6 +128,17 @@ static inline float largest_of(vf x)
     for (int i = 1; i < LANES; i++)
         top = x[i] > top ? x[i] : top;
     return top;
+}
+
+/* 1 / sqrt(x) to some units in the last place: what waits for a root and a division waits long. */
+static inline float inverse_root(float x)
+{
+#ifdef __AVX512F__
+    float y = _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_set_ss(x), _mm_set_ss(x)));
+    return y * (1.5f - 0.5f * x * y * y);
+#else
+    return 1.0f / sqrtf(x);
+#endif
 }
 
 /* exp(x) to about 2 units in the last place, x held within -87 .. 87: 2^n times a polynomial of the rest. */
@@ -166,29 +200,53 @@ static void configure(const int rows[8])
 int64_t use_tiles(void) { return 0; }
 #endif
 
-/* x += delta where there is one; normed = x / sqrt(mean(x^2) + eps); tap = x where it is wanted. */
-void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_stride, int64_t m, int64_t d, float eps)
+/* The embeddings [V, D] of N tokens of every row, or of counts of them, see attend(). */
+void embed(const int64_t *token_ids, const int64_t *counts, const bf16 *embedding, float *x, int64_t r, int64_t n, int64_t d)
 {
+    for (int64_t row = 0; row < r; row++)
+        for (int64_t token = 0; token < (counts ? counts[row] : n); token++, x += d) {
+            const bf16 *from = embedding + token_ids[row * n + token] * d;
+            for (int64_t i = 0; i < d; i += LANES)
+                *(vf *)(x + i) = load_bf16(from + i);
+        }
+}
+
+/* x += delta where there is one; normed = x / sqrt(mean(x^2) + eps); tap = x where it is wanted, its rows at tap_rows
+ * (0: one after the other). */
+static void add_norm_to(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_stride, const int64_t *tap_rows,
+                        int64_t m, int64_t d, float eps)
+{
+    int64_t pairs = d / (2 * LANES) * (2 * LANES), i;
     for (int64_t row = 0; row < m; row++) {
         float *xr = x + row * d;
+        const bf16 *dr = delta ? delta + row * d : 0;
+        bf16 *tr = tap ? tap + (tap_rows ? tap_rows[row] : row) * tap_stride : 0, *nr = normed + row * d;
         vf squares = {0}, others = {0}; /* two sums, since each addition waits for the one before it */
-        for (int64_t i = 0; i < d; i += LANES) {
+        for (i = 0; i < d; i += LANES) {
             vf v = *(vf *)(xr + i);
-            if (delta) {
-                v += load_bf16(delta + row * d + i);
+            if (dr) {
+                v += load_bf16(dr + i);
                 *(vf *)(xr + i) = v;
             }
             vf more = others + v * v;
             others = squares;
             squares = more;
-            if (tap)
-                store_bf16(tap + row * tap_stride + i, v);
         }
-        float scale = 1.0f / sqrtf(sum_of(squares + others) / (float)d + eps);
-        if (normed)
-            for (int64_t i = 0; i < d; i += LANES)
-                store_bf16(normed + row * d + i, *(vf *)(xr + i) * scale);
+        float scale = inverse_root(sum_of(squares + others) * (1.0f / (float)d) + eps);
+        for (i = 0; i < pairs; i += 2 * LANES)
+            store_two(nr + i, *(vf *)(xr + i) * scale, *(vf *)(xr + i + LANES) * scale);
+        if (i < d)
+            store_bf16(nr + i, *(vf *)(xr + i) * scale);
+        for (i = 0; tr && i < pairs; i += 2 * LANES)
+            store_two(tr + i, *(vf *)(xr + i), *(vf *)(xr + i + LANES));
+        if (tr && i < d)
+            store_bf16(tr + i, *(vf *)(xr + i));
     }
+}
+
+void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_stride, int64_t m, int64_t d, float eps)
+{
+    add_norm_to(x, delta, normed, tap, tap_stride, 0, m, d, eps);
 }
 
 #ifdef __AVX512F__
@@ -212,77 +270,115 @@ static inline vf silu_vf(vf x)
 #endif
 }
 
+/* 16 channels of a head's first half and those of its second that they are turned with. */
+static inline void turn(const bf16 *in, const float *weight, const float *cos, const float *sin, float scale, int64_t half,
+                        vf *first, vf *second)
+{
+    vf a = load_bf16(in) * scale, b = load_bf16(in + half) * scale;
+    if (weight) {
+        a *= *(const vf *)weight;
+        b *= *(const vf *)(weight + half);
+    }
+    *first = a * *(const vf *)cos - b * *(const vf *)sin;
+    *second = b * *(const vf *)(cos + half) + a * *(const vf *)(sin + half);
+}
+
 /* One head: normed where a weight is given, turned by its position. */
 static inline void turn_head(const bf16 *in, const float *weight, const float *cos, const float *sin, float eps,
-                             int64_t e, float *out)
+                             int64_t e, bf16 *out)
 {
     float scale = 1.0f;
-    int64_t half = e / 2;
+    int64_t half = e / 2, i = 0;
+    vf first[2], second[2];
     if (weight) {
-        vf squares = {0};
-        for (int64_t i = 0; i < e; i += LANES) {
-            vf v = load_bf16(in + i);
+        vf squares = {0}, others = {0};
+        for (; i < e; i += 2 * LANES) {
+            vf v = load_bf16(in + i), u = load_bf16(in + i + LANES);
             squares += v * v;
+            others += u * u;
         }
-        scale = 1.0f / sqrtf(sum_of(squares) / (float)e + eps);
+        scale = inverse_root(sum_of(squares + others) * (1.0f / (float)e) + eps);
     }
-    for (int64_t i = 0; i < half; i += LANES) {
-        vf a = load_bf16(in + i) * scale, b = load_bf16(in + half + i) * scale;
-        if (weight) {
-            a *= *(const vf *)(weight + i);
-            b *= *(const vf *)(weight + half + i);
+    for (i = 0; i + 2 * LANES <= half; i += 2 * LANES) {
+        for (int j = 0; j < 2; j++) {
+            int64_t at = i + j * LANES;
+            turn(in + at, weight ? weight + at : 0, cos + at, sin + at, scale, half, first + j, second + j);
         }
-        *(vf *)(out + i) = a * *(const vf *)(cos + i) - b * *(const vf *)(sin + i);
-        *(vf *)(out + half + i) = b * *(const vf *)(cos + half + i) + a * *(const vf *)(sin + half + i);
+        store_two(out + i, first[0], first[1]);
+        store_two(out + half + i, second[0], second[1]);
+    }
+    if (i < half) {
+        turn(in + i, weight ? weight + i : 0, cos + i, sin + i, scale, half, first, second);
+        store_bf16(out + i, *first);
+        store_bf16(out + half + i, *second);
     }
 }
 
-/* Weights of a query's first `limit` scores, exp(score - largest) to bfloat16's precision, next to nothing from there to the
- * first multiple of 32 not below span; returns their sum, by which the mixed values are divided. */
+/* Weights of a query's first `limit` scores, exp(score - largest) to bfloat16's precision, 0 from there to the first multiple
+ * of 32 not below span; returns their sum, by which the mixed values are divided. */
 static inline float exponentials(float *scores, bf16 *weights, int64_t limit, int64_t span)
 {
-    int64_t i, end = (limit + LANES - 1) / LANES * LANES, padded = (span + 31) / 32 * 32;
+    int64_t i = 0, padded = (span + 31) / 32 * 32;
+    vf total = {0};
 #ifdef __AVX512F__
-    *(vf *)(scores + end - LANES) = (vf)_mm512_mask_loadu_ps(
-        (__m512)splat(-INFINITY), (__mmask16)(0xffff >> (end - limit)), scores + end - LANES);
-    vf tops = *(vf *)scores, total = {0};
-    for (i = LANES; i < end; i += LANES)
-        tops = (vf)_mm512_max_ps((__m512)tops, (__m512) * (vf *)(scores + i));
-    float shift = largest_of(tops) * 1.44269504f;
+    int64_t whole = limit / LANES * LANES;
+    __m512 tops = (__m512)splat(-INFINITY);
+    for (; i < whole; i += LANES)
+        tops = _mm512_max_ps(tops, (__m512) * (vf *)(scores + i));
+    __mmask16 rest = (__mmask16)((1 << (limit - whole)) - 1);
+    tops = _mm512_mask_max_ps(tops, rest, tops, (__m512) * (vf *)(scores + i));
+    float shift = largest_of((vf)tops) * 1.44269504f;
+    vf others = {0}; /* two sums, since each addition waits for the one before it */
+    for (i = 0; i < padded; i += 2 * LANES) {
+        vf w = exp2_vf(*(vf *)(scores + i) * 1.44269504f - shift), u = exp2_vf(*(vf *)(scores + i + LANES) * 1.44269504f - shift);
+        if (i + 2 * LANES > limit) {
+            uint32_t counted = limit > i ? (uint32_t)((1ull << (limit - i)) - 1) : 0;
+            w = (vf)_mm512_maskz_mov_ps((__mmask16)counted, (__m512)w);
+            u = (vf)_mm512_maskz_mov_ps((__mmask16)(counted >> LANES), (__m512)u);
+        }
+        store_two(weights + i, w, u);
+        total += w;
+        others += u;
+    }
+    total += others;
 #else
+    int64_t end = (limit + LANES - 1) / LANES * LANES;
     for (i = limit; i < end; i++)
         scores[i] = -INFINITY;
-    vf tops = *(vf *)scores, total = {0};
+    vf tops = *(vf *)scores;
     for (i = LANES; i < end; i += LANES)
         tops = choose(*(vf *)(scores + i) > tops, *(vf *)(scores + i), tops);
     float top = largest_of(tops);
-#endif
     for (i = 0; i < end; i += LANES) {
-#ifdef __AVX512F__
-        vf w = exp2_vf((vf)_mm512_max_ps((__m512)(*(vf *)(scores + i) * 1.44269504f - shift), (__m512)splat(-126.0f)));
-#else
         vf w = exp_vf(*(vf *)(scores + i) - top);
-#endif
         store_bf16(weights + i, w);
         total += w;
     }
     for (; i < padded; i += LANES)
         *(vh *)(weights + i) = (vh){0};
+#endif
     return sum_of(total);
 }
 
-#ifdef HAS_TILES
-/* Has `count` elements fetched to the nearest cache while other things are computed. */
-static inline void fetch(const bf16 *from, int64_t count)
-{
-    for (int64_t i = 0; i < count; i += 32)
-        _mm_prefetch((const char *)(from + i), _MM_HINT_T0);
-}
-#endif
+/* Memory that is read next, fetched a few lines at a time between other things: a core waits for little more than it computes
+ * where both go on together. */
+typedef struct {
+    const char *at[2], *end[2];
+} ahead;
 
-/* scores[count, T] of queries[count, E] against keys up to span; values are fetched, of which as many are read after. */
-static void score(const bf16 *queries, int count, const bf16 *keys, const bf16 *values, int64_t span, int64_t t, int64_t e,
-                  float *scores)
+static inline void fetch(ahead *a, int64_t lines)
+{
+    for (int part = 0; part < 2; part++) {
+        const char *at = a->at[part], *until = at + lines * 64 < a->end[part] ? at + lines * 64 : a->end[part];
+        for (; at < until; at += 64)
+            __builtin_prefetch(at, 0, 2);
+        a->at[part] = at;
+    }
+}
+
+/* scores[count, T] of queries[count, E] against keys up to span. */
+static void score(const bf16 *queries, int count, const bf16 *keys, int64_t span, int64_t t, int64_t e, float *scores,
+                  ahead *next, int64_t lines)
 {
 #ifdef HAS_TILES
     /* Two tiles of positions at a time, since each product waits for the one before it; T has room for the second. */
@@ -295,8 +391,8 @@ static void score(const bf16 *queries, int count, const bf16 *keys, const bf16 *
             _tile_loadd(7, keys + (s + LANES) * e + c * LANES, 64);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
-            fetch(values + s * e + c * 32, 1024);
         }
+        fetch(next, lines);
         _tile_stored(0, scores + s, t * 4);
         _tile_stored(1, scores + s + LANES, t * 4);
     }
@@ -319,9 +415,9 @@ static void score(const bf16 *queries, int count, const bf16 *keys, const bf16 *
 #endif
 }
 
-/* out[count, E] = weights[count, T] times values up to span; the keys that are read next are fetched. */
-static void mix(const bf16 *weights, int count, const bf16 *values, const bf16 *next_keys, int64_t span, int64_t t, int64_t e,
-                float *out)
+/* out[count, E] = weights[count, T] times values up to span. */
+static void mix(const bf16 *weights, int count, const bf16 *values, int64_t span, int64_t t, int64_t e, float *out,
+                ahead *next, int64_t lines)
 {
 #ifdef HAS_TILES
     for (int64_t c = 0; c < e; c += 32) {
@@ -333,8 +429,7 @@ static void mix(const bf16 *weights, int count, const bf16 *values, const bf16 *
             _tile_loadd(7, values + s * e + 2 * c + 32, e * 4);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
-            if (next_keys)
-                fetch(next_keys + s * e + c * 32, 1024);
+            fetch(next, lines);
         }
         _tile_stored(0, out + c, e * 4);
         _tile_stored(1, out + c + LANES, e * 4);
@@ -358,85 +453,93 @@ static void mix(const bf16 *weights, int count, const bf16 *values, const bf16 *
 #endif
 }
 
-/* One position's channels into a pair of positions': every other element. */
-static inline void write_value(const bf16 *value, bf16 *pairs, int64_t is_second, int64_t e)
+/* One position's key, normed and turned, into a key head's tiles. */
+static void write_key(const bf16 *key, const float *norm, const float *cos, const float *sin, int64_t at, bf16 *keys,
+                      bf16 *turned, int64_t e, float eps)
+{
+    bf16 *to = keys + at / LANES * e * LANES + at % LANES * 2;
+    turn_head(key, norm, cos + at * e, sin + at * e, eps, e, turned);
+    for (int64_t c = 0; c < e; c += 2)
+        memcpy(to + c * LANES, turned + c, 2 * sizeof(bf16));
+}
+
+/* One position's value into a key head's pairs of positions: every other element. */
+static inline void write_value(const bf16 *value, int64_t at, bf16 *values, int64_t e)
 {
     for (int64_t c = 0; c < e; c += LANES) {
-        vu *to = (vu *)(pairs + 2 * c), own = __builtin_convertvector(*(const vh *)(value + c), vu);
-        *to = is_second ? (*to & 0xffff) | own << 16 : (*to & 0xffff0000) | own;
+        vu *to = (vu *)(values + at / 2 * e * 2 + 2 * c), own = __builtin_convertvector(*(const vh *)(value + c), vu);
+        *to = at % 2 ? (*to & 0xffff) | own << 16 : (*to & 0xffff0000) | own;
     }
 }
 
-/* One token's keys and values, [K, E] each, into a row of the cache at a position. */
-static void write_token(const bf16 *key, const bf16 *value, const float *key_norm, const float *cos, const float *sin,
-                        int64_t at, bf16 *row_keys, bf16 *row_values, float *turned, int64_t k, int64_t e, int64_t t,
-                        float eps)
-{
-    bf16 rounded[LANES];
-    for (int64_t head = 0; head < k; head++) {
-        bf16 *to_keys = row_keys + head * e * t + at / LANES * e * LANES + at % LANES * 2;
-        turn_head(key + head * e, key_norm ? key_norm + head * e : 0, cos + at * e, sin + at * e, eps, e, turned);
-        for (int64_t c = 0; c < e; c += LANES) {
-            store_bf16(rounded, *(vf *)(turned + c));
-            for (int64_t pair = 0; pair < LANES; pair += 2)
-                memcpy(to_keys + (c + pair) * LANES, rounded + pair, 2 * sizeof(bf16));
-        }
-        write_value(value + head * e, row_values + head * t * e + at / 2 * e * 2, at % 2, e);
-    }
-}
-
-/* Puts N new tokens of every row into the cache at start .. start + N - 1 and, where out is given, attends.
+/* Puts N new tokens of every row into the cache at start .. start + N - 1 and, where out is given, attends. counts: how many
+ * of each row there are, one row's behind the other's; 0: N of each.
  *
- * qkv: [R, N, (H + 2 K) E]. keys: [R, K, T / 16, E / 2, 16, 2], pairs of channels by position in tiles of 16 positions.
+ * qkv: [M, (H + 2 K) E]. keys: [R, K, T / 16, E / 2, 16, 2], pairs of channels by position in tiles of 16 positions.
  * values: [R, K, T / 2, E, 2], pairs of positions by channel. scratch: attend_scratch_bytes() bytes. H / K <= 16.
  */
-void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float *sin, const int64_t *start, bf16 *keys,
-            bf16 *values, bf16 *out, float *scratch, int64_t r, int64_t n, int64_t h, int64_t k, int64_t e, int64_t t,
-            float eps)
+void attend(const bf16 *qkv, const float *qk_norm, const float *cos, const float *sin, const int64_t *start,
+            const int64_t *counts, bf16 *keys, bf16 *values, bf16 *out, float *scratch, int64_t r, int64_t n, int64_t h,
+            int64_t k, int64_t e, int64_t t, float eps)
 {
     int64_t groups = h / k, width = (h + 2 * k) * e, block = MAX_QUERIES / groups;
-    float *turned = scratch, *scores = turned + e, *mixed = scores + MAX_QUERIES * t;
+    float *scores = scratch + e, *mixed = scores + MAX_QUERIES * t;
+    bf16 *turned = (bf16 *)scratch;
     bf16 *weights = (bf16 *)(mixed + MAX_QUERIES * e), *queries = weights + MAX_QUERIES * t;
+    const bf16 *own = qkv;
 #ifdef HAS_TILES
     int configured = -1;
 #endif
-    for (int64_t row = 0; row < r; row++) {
-        bf16 *row_keys = keys + row * k * e * t, *row_values = values + row * k * t * e;
-        for (int64_t i = 0; i < n; i++) {
-            const bf16 *token = qkv + (row * n + i) * width;
-            write_token(token + h * e, token + (h + k) * e, qk_norm ? qk_norm + h * e : 0, cos, sin, start[row] + i,
-                        row_keys, row_values, turned, k, e, t, eps);
-        }
-        if (!out)
-            continue;
-        for (int64_t first = 0; first < n; first += block) {
-            int64_t some = n - first < block ? n - first : block, span = start[row] + first + some;
-            int count = (int)(some * groups);
+    for (int64_t row = 0; row < r; row++, own += n * width) {
+        n = counts ? counts[row] : n;
+        int64_t from = start[row], end = from + n;
+        for (int64_t head = 0; head < k; head++) {
+            bf16 *own_keys = keys + (row * k + head) * e * t, *own_values = values + (row * k + head) * t * e;
+            for (int64_t i = 0; i < n; i++)
+                write_key(own + i * width + (h + head) * e, qk_norm ? qk_norm + (h + head) * e : 0, cos, sin, from + i,
+                          own_keys, turned, e, eps);
+            /* The next head's, of this row or the next one. */
+            int64_t then = row * k + head + 1;
+            int64_t span = head + 1 < k ? end : row + 1 < r ? start[row + 1] + (counts ? counts[row + 1] : n) : 0;
+            ahead next = {{(char *)(keys + then * e * t), (char *)(values + then * e * t)}};
+            for (int part = 0; part < 2; part++)
+                next.end[part] = next.at[part] + (span + LANES - 1) / LANES * LANES * e * 2;
+            for (int64_t first = 0; out && first < n; first += block) {
+                int64_t some = n - first < block ? n - first : block;
+                int count = (int)(some * groups);
+                /* Each part of the work fetches a share. */
+                int64_t lines = (span + 15) / 16 * e / 2 / (2 * count + (span + 31) / 32 * (1 + e / 32)) + 1;
+                span = from + first + some;
 #ifdef HAS_TILES
-            if (configured != count)
-                configure((int[8]){count, count, count, count, count, count, 16, 16});
-            configured = count;
-#endif
-            for (int64_t head = 0; head < k; head++) {
-                for (int j = 0; j < count; j++) {
-                    int64_t at = start[row] + first + j / groups, of = head * groups + j % groups;
-                    turn_head(qkv + (row * n + first + j / groups) * width + of * e, qk_norm ? qk_norm + of * e : 0,
-                              cos + at * e, sin + at * e, eps, e, turned);
-                    for (int64_t c = 0; c < e; c += LANES)
-                        store_bf16(queries + j * e + c, *(vf *)(turned + c));
+                if (configured < count) { /* telling anew how many rows there are takes longer than a few too many */
+                    configure((int[8]){count, count, count, count, count, count, 16, 16});
+                    configured = count;
                 }
-                const bf16 *own_values = row_values + head * t * e, *next_keys = row_keys + (head + 1) * e * t;
-                score(queries, count, row_keys + head * e * t, own_values, span, t, e, scores);
-                float sums[MAX_QUERIES];
-                for (int j = 0; j < count; j++)
-                    sums[j] = exponentials(scores + j * t, weights + j * t, start[row] + first + j / groups + 1, span);
-                mix(weights, count, own_values, row + 1 < r || head + 1 < k ? next_keys : 0, span, t, e, mixed);
+#endif
                 for (int j = 0; j < count; j++) {
-                    bf16 *to = out + ((row * n + first + j / groups) * h + head * groups + j % groups) * e;
-                    for (int64_t c = 0; c < e; c += LANES)
-                        store_bf16(to + c, *(vf *)(mixed + j * e + c) * (1.0f / sums[j]));
+                    int64_t token = first + j / groups, of = head * groups + j % groups;
+                    turn_head(own + token * width + of * e, qk_norm ? qk_norm + of * e : 0, cos + (from + token) * e,
+                              sin + (from + token) * e, eps, e, queries + j * e);
+                    fetch(&next, lines);
+                }
+                score(queries, count, own_keys, span, t, e, scores, &next, lines);
+                for (int64_t i = 0; first == 0 && i < n; i++)
+                    write_value(own + i * width + (h + k + head) * e, from + i, own_values, e);
+                float sums[MAX_QUERIES];
+                for (int j = 0; j < count; j++) {
+                    sums[j] = exponentials(scores + j * t, weights + j * t, from + first + j / groups + 1, span);
+                    fetch(&next, lines);
+                }
+                mix(weights, count, own_values, span, t, e, mixed, &next, lines);
+                for (int j = 0; j < count; j++) {
+                    bf16 *to = out + (((own - qkv) / width + first + j / groups) * h + head * groups + j % groups) * e;
+                    float share = 1.0f / sums[j];
+                    for (int64_t c = 0; c < e; c += 2 * LANES)
+                        store_two(to + c, *(vf *)(mixed + j * e + c) * share, *(vf *)(mixed + j * e + c + LANES) * share);
                 }
             }
+            for (int64_t i = 0; !out && i < n; i++)
+                write_value(own + i * width + (h + k + head) * e, from + i, own_values, e);
         }
     }
 #ifdef HAS_TILES
@@ -513,15 +616,17 @@ void draw(const float *weights, const float *uniforms, int64_t *tokens, int64_t 
 /* Rejection sampling of K drafted tokens of every row, as workers/algo/acceptance.py's verify() says. q and its rows may lie
  * at any stride, in elements; q 0: one-hot; num_drafted 0: K everywhere. uniforms: [R, K + 1]. What comes out: how many were
  * accepted, the tokens from there on (accepted ones, the correction or bonus, the rest of the draft), [R, K + 1], and their
- * log-probabilities. weights: room for V. */
+ * log-probabilities. is_packed: of each row there are as many p as it drafted tokens, and one. weights: room for V. */
 void verify(const int64_t *drafted, int64_t row_stride, int64_t step_stride, const float *q, int64_t q_row_stride,
             int64_t q_step_stride, const int64_t *num_drafted, const float *p, const float *uniforms, int64_t *num_accepted,
-            int64_t *tokens, float *logprobs, int64_t r, int64_t k, int64_t v, float *weights)
+            int64_t *tokens, float *logprobs, int64_t r, int64_t k, int64_t v, int64_t is_packed, float *weights)
 {
-    for (int64_t row = 0; row < r; row++) {
+    const float *policy = p;
+    for (int64_t row = 0, read = k; row < r; row++, policy += (read + 1) * v) {
         const int64_t *draft = drafted + row * row_stride;
-        const float *policy = p + row * (k + 1) * v, *uniform = uniforms + row * (k + 1);
+        const float *uniform = uniforms + row * (k + 1);
         int64_t count = num_drafted ? num_drafted[row] : k, at = 0;
+        read = is_packed ? count : k;
         for (; at < count; at++) {
             int64_t token = draft[at * step_stride];
             float chance = q ? q[row * q_row_stride + at * q_step_stride + token] : 1.0f;
@@ -542,7 +647,7 @@ void verify(const int64_t *drafted, int64_t row_stride, int64_t step_stride, con
         for (int64_t i = 0; i <= k; i++) {
             int64_t token = i == at ? draw_one(weights, v, uniform[k]) : i < k ? draft[i * step_stride] : 0;
             tokens[row * (k + 1) + i] = token;
-            logprobs[row * (k + 1) + i] = logf(policy[i * v + token]);
+            logprobs[row * (k + 1) + i] = i <= read ? logf(policy[i * v + token]) : 0;
         }
     }
 }
@@ -557,8 +662,7 @@ static inline void store_halves(const float *left, bf16 *to, int is_gated)
     if (is_gated) {
         store_bf16(to, silu_vf(a) * b);
     } else {
-        store_bf16(to, a);
-        store_bf16(to + LANES, b);
+        store_two(to, a, b);
     }
 }
 
@@ -708,18 +812,34 @@ typedef struct {
 int64_t pass_scratch_bytes(const shape *s, int64_t m)
 {
     int64_t width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed = s->heads * s->head_dim;
-    return 2 * m * (width + mixed + s->hidden + s->inner) + attend_scratch_bytes(s->head_dim, s->capacity) + 512;
+    return 2 * m * (width + mixed + s->hidden + s->inner) + attend_scratch_bytes(s->head_dim, s->capacity) + 8 * m + 1024;
 }
 
-/* All layers over N new tokens of every row, x being the residual stream [M, D]; normed is what the head reads. The first
- * layer's qkv is given where it does not come from x alone. */
-void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *x, const bf16 *first_qkv, const int64_t *start,
-          bf16 *normed, int64_t tap_stride, int64_t r, int64_t n, char *scratch)
+/* Room for so many bytes, at the start of a line of the cache. */
+static void *take(char **room, int64_t bytes)
 {
-    int64_t m = r * n, width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed_size = s->heads * s->head_dim;
-    float *attention = (float *)scratch;
-    bf16 *qkv = (bf16 *)(scratch + (attend_scratch_bytes(s->head_dim, s->capacity) + 63) / 64 * 64),
-         *mixed = qkv + m * width, *delta = mixed + m * mixed_size, *active = delta + m * s->hidden;
+    char *start = (char *)(((uintptr_t)*room + 63) / 64 * 64);
+    *room = start + bytes;
+    return start;
+}
+
+/* All layers over N new tokens of every row, or counts of them, see attend(), x being the residual stream [M, D]; normed is
+ * what the head reads. Taps are [R, N], whatever the counts. The first layer's qkv is given where it does not come from x
+ * alone. */
+void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *x, const bf16 *first_qkv, const int64_t *start,
+                const int64_t *counts, bf16 *normed, int64_t tap_stride, int64_t r, int64_t n,
+                char *scratch)
+{
+    int64_t m = counts ? 0 : r * n, width = (s->heads + 2 * s->key_heads) * s->head_dim, mixed_size = s->heads * s->head_dim;
+    for (int64_t row = 0; counts && row < r; row++)
+        m += counts[row];
+    float *attention = take(&scratch, attend_scratch_bytes(s->head_dim, s->capacity));
+    bf16 *qkv = take(&scratch, 2 * m * width), *mixed = take(&scratch, 2 * m * mixed_size),
+         *delta = take(&scratch, 2 * m * s->hidden), *active = take(&scratch, 2 * m * s->inner);
+    int64_t *tap_rows = counts ? take(&scratch, 8 * m) : 0, token = 0;
+    for (int64_t row = 0; counts && row < r; row++)
+        for (int64_t i = 0; i < counts[row]; i++)
+            tap_rows[token++] = row * n + i;
     if (!first_qkv)
         add_norm(x, 0, normed, 0, 0, m, s->hidden, s->eps);
     for (int64_t index = 0; index < num_layers; index++) {
@@ -727,13 +847,13 @@ void run_layers(const layer *layers, int64_t num_layers, const shape *s, float *
         const bf16 *in = index == 0 && first_qkv ? first_qkv : qkv;
         if (in == qkv)
             product(normed, l->qkv, qkv, m, width, s->hidden, 0);
-        attend(in, l->qk_norm, s->cos, s->sin, start, l->keys, l->values, mixed, attention, r, n, s->heads, s->key_heads,
-               s->head_dim, s->capacity, s->eps);
+        attend(in, l->qk_norm, s->cos, s->sin, start, counts, l->keys, l->values, mixed, attention, r, n, s->heads,
+               s->key_heads, s->head_dim, s->capacity, s->eps);
         product(mixed, l->output, delta, m, s->hidden, mixed_size, 0);
         add_norm(x, delta, normed, 0, 0, m, s->hidden, s->eps);
         product(normed, l->gated, active, m, 2 * s->inner, s->hidden, 1);
         product(active, l->down, delta, m, s->hidden, s->inner, 0);
-        add_norm(x, delta, normed, l->tap, tap_stride, m, s->hidden, s->eps);
+        add_norm_to(x, delta, normed, l->tap, tap_stride, tap_rows, m, s->hidden, s->eps);
     }
 }
 
@@ -766,7 +886,7 @@ static void norm_of(const bf16 *a, const bf16 *b, const float *weight, float *x,
         if (x)
             *(vf *)(x + i) = y;
     }
-    float scale = 1.0f / sqrtf(sum_of(squares) / (float)d + eps);
+    float scale = inverse_root(sum_of(squares) * (1.0f / (float)d) + eps);
     for (int64_t i = 0; i < d; i += LANES) {
         vf y = (b ? load_bf16(a + i) + load_bf16(b + i) : load_bf16(a + i)) * scale;
         store_bf16(normed + i, weight ? y * *(const vf *)(weight + i) : y);
@@ -780,14 +900,6 @@ static void scaled(const bf16 *normed, const float *scale, float *x, int64_t d)
         *(vf *)(x + i) = load_bf16(normed + i) * *(const vf *)(scale + i);
 }
 
-/* Room for `count` elements, at the start of a line of the cache. */
-static void *take(char **room, int64_t bytes)
-{
-    char *start = (char *)(((uintptr_t)*room + 63) / 64 * 64);
-    *room = start + bytes;
-    return start;
-}
-
 /* The head reads the first count features [P, F] of every row, the first of which stands at start and is followed by the
  * first of next_ids, and writes their keys and values. Of each row's last one: the residual stream x [R, D] and qkv. */
 static void read_features(const layer *l, const shape *s, const draft_head *h, const bf16 *features, int64_t feature_stride,
@@ -799,7 +911,7 @@ static void read_features(const layer *l, const shape *s, const draft_head *h, c
         m += count[row];
     bf16 *taken = take(&room, 2 * m * f), *hidden = take(&room, 2 * m * d), *joined = take(&room, 2 * m * in),
          *written = take(&room, 2 * m * kv), *last = take(&room, 2 * r * in);
-    float *turned = take(&room, 4 * e);
+    bf16 *turned = take(&room, 2 * e);
     bf16 *to = taken;
     for (int64_t row = 0; row < r; row++)
         for (int64_t i = 0; i < count[row]; i++, to += f) {
@@ -833,9 +945,12 @@ static void read_features(const layer *l, const shape *s, const draft_head *h, c
     product(last, l->qkv, qkv, r, s->heads * e + kv, in, 0);
     for (int64_t row = 0; row < r; row++)
         for (int64_t i = 0; i < count[row]; i++, written += kv)
-            write_token(written, written + kv / 2, l->qk_norm ? l->qk_norm + s->heads * e : 0, s->cos, s->sin,
-                        start[row] + i, l->keys + row * s->key_heads * e * s->capacity,
-                        l->values + row * s->key_heads * e * s->capacity, turned, s->key_heads, e, s->capacity, s->eps);
+            for (int64_t head = 0; head < s->key_heads; head++) {
+                int64_t of = (row * s->key_heads + head) * e * s->capacity;
+                write_key(written + head * e, l->qk_norm ? l->qk_norm + (s->heads + head) * e : 0, s->cos, s->sin,
+                          start[row] + i, l->keys + of, turned, e, s->eps);
+                write_value(written + kv / 2 + head * e, start[row] + i, l->values + of, e);
+            }
 }
 
 /* The input of a further step from the token drafted last and the output of the step before: x before the final norm and
@@ -903,7 +1018,7 @@ void draft(const layer *l, const shape *s, const draft_head *h, const bf16 *feat
             for (int64_t row = 0; row < r; row++)
                 at[row]++;
         }
-        run_layers(l, 1, s, x, qkv, at, normed, 0, r, 1, room);
+        run_layers(l, 1, s, x, qkv, at, 0, normed, 0, r, 1, room);
         product(normed, h->head, logits, r, h->num_outputs, d, 0);
         propose(h, logits, sharpness, uniforms + step * r, tokens + step * r, probs + step * r * v, outputs, r);
     }

@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.model.config import ModelConfig
 from workers.model.layers import rotary_tables
 from workers.rollout.native.library import load
-from workers.rollout.operations import Chain, Emitted, KvCache, Operations, PackedLayer, Unread
+from workers.rollout.operations import Chain, Emitted, KvCache, Operations, PackedLayer, Packing, Unread
 
 _LANES = 16
 _TILE = 32
@@ -24,6 +24,12 @@ class Placement:
 
     start_R: Tensor
     num_new: int
+    packing: Packing | None
+
+    @property
+    def counts(self) -> int | None:
+        """Address of how many there are of each row."""
+        return None if self.packing is None else self.packing.count_R.data_ptr()
 
 
 class Layer(ctypes.Structure):
@@ -124,23 +130,33 @@ class NativeKvCache:
             self.scratch = torch.empty(num_bytes, dtype=torch.uint8)
         return self.scratch
 
-    def place(self, start_R: Tensor, num_new: int, span: int) -> Placement:
+    def place(
+        self,
+        start_R: Tensor,
+        num_new: int,
+        span: int,
+        *,
+        packing: Packing | None = None,
+    ) -> Placement:
         if span > self.capacity:
             raise ValueError(f"span = {span}: the cache has room for {self.capacity} positions")
-        return Placement(start_R.contiguous(), num_new)
+        return Placement(start_R.contiguous(), num_new, packing)
 
     def write(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> None:
         self._run(layer, qkv_RNW, qk_norm_HE, placement, None)
 
     def attend(self, layer: int, qkv_RNW: Tensor, qk_norm_HE: Tensor | None, placement: Placement) -> Tensor:
-        num_rows = len(placement.start_R)
-        out = torch.empty(num_rows, placement.num_new, self.num_heads * self.head_dim, dtype=torch.bfloat16)
+        out = torch.empty(*qkv_RNW.shape[:-1], self.num_heads * self.head_dim, dtype=torch.bfloat16)
         self._run(layer, qkv_RNW, qk_norm_HE, placement, out)
         return out
 
     def copy_rows(self, rows: Tensor, source: "NativeKvCache", source_rows: Tensor, length: int) -> None:
-        num_tiles = -(-length // _TILE)
-        self.store[:, :, rows, :, :num_tiles] = source.store[:, :, source_rows, :, :num_tiles]
+        ends = ((source.store, source_rows.contiguous()), (self.store, rows.contiguous()))
+        sides = [(s.data_ptr(), at.data_ptr(), s.shape[2], s[0, 0, 0, 0].nbytes) for s, at in ends]
+        num_layers, tile = len(self.store), self.store.shape[-1] * self.store.itemsize
+        self.library.copy_rows(
+            *(*sides[0], *sides[1], len(rows), 2 * num_layers, self.num_key_heads, -(-length // _TILE) * tile)
+        )
 
     def move_row(self, source: int, target: int) -> None:
         self.store[:, :, target] = self.store[:, :, source]
@@ -154,6 +170,7 @@ class NativeKvCache:
             None if qk_norm_HE is None else qk_norm_HE.data_ptr(),
             *self._tables,
             placement.start_R.data_ptr(),
+            placement.counts,
             keys,
             values,
             None if out is None else out.data_ptr(),
@@ -170,6 +187,8 @@ class NativeKvCache:
 
 class NativeOperations(Operations):
     """The residual stream is kept in float32."""
+
+    packs: ClassVar[bool] = True
 
     def __init__(self, library: ctypes.CDLL, eps: float) -> None:
         self.library, self.eps = library, eps
@@ -199,6 +218,18 @@ class NativeOperations(Operations):
     def enter(self, embedded: Tensor) -> Tensor:
         return embedded.float()
 
+    def embed(self, token_ids_RN: Tensor, embedding_VD: Tensor, packing: Packing | None = None) -> Tensor:
+        num_rows, num_new = token_ids_RN.shape
+        size = embedding_VD.shape[1]
+        shape = (num_rows, num_new) if packing is None else (packing.num_tokens,)
+        x = torch.empty(*shape, size)
+        token_ids_RN = token_ids_RN.contiguous()
+        counts = None if packing is None else packing.count_R.data_ptr()
+        self.library.embed(
+            *(token_ids_RN.data_ptr(), counts, embedding_VD.data_ptr(), x.data_ptr(), num_rows, num_new, size)
+        )
+        return x
+
     def add_norm(self, x: Tensor, delta: Tensor | None, tap: Tensor | None = None) -> Tensor:
         size = x.shape[-1]
         normed = torch.empty(x.shape, dtype=torch.bfloat16)
@@ -221,8 +252,9 @@ class NativeOperations(Operations):
         probs_RJV: Tensor,
         generator: torch.Generator,
         num_drafted_R: Tensor | None,
+        packing: Packing | None = None,
     ) -> Emitted | None:
-        num_rows, num_new, num_tokens = probs_RJV.shape
+        num_rows, num_new, num_tokens = len(drafted_RK), drafted_RK.shape[1] + 1, probs_RJV.shape[-1]
         if not probs_RJV.is_contiguous() or (draft_probs_RKV is not None and draft_probs_RKV.stride(2) != 1):
             return None
         uniforms_RJ = torch.rand(num_rows, num_new, generator=generator)
@@ -235,7 +267,7 @@ class NativeOperations(Operations):
             *(drafted_RK.data_ptr(), *drafted_RK.stride(), *q),
             None if lengths_R is None else lengths_R.data_ptr(),
             *(tensor.data_ptr() for tensor in (probs_RJV, uniforms_RJ, num_accepted_R, token_ids_RJ, logprobs_RJ)),
-            *(num_rows, num_new - 1, num_tokens, weights_V.data_ptr()),
+            *(num_rows, num_new - 1, num_tokens, packing is not None, weights_V.data_ptr()),
         )
         return Emitted(num_accepted_R, token_ids_RJ, logprobs_RJ)
 
@@ -252,13 +284,12 @@ class NativeOperations(Operations):
         assert isinstance(cache, NativeKvCache)
         table = cache.table(layers)
         if table is None:
-            return super().run_layers(layers, x_RND, cache, placement, taps, first_qkv_RNW)
+            return self._run_one_by_one(layers, x_RND, cache, placement, taps, first_qkv_RNW)
         tap_stride = 0
         for index, tap in taps.items():
             table[index].tap, tap_stride = tap.data_ptr(), tap.stride(-2)
-        num_rows, num_new, _ = x_RND.shape
         normed = torch.empty(x_RND.shape, dtype=torch.bfloat16)
-        scratch = cache.scratch_for(num_rows * num_new)
+        scratch = cache.scratch_for(x_RND.numel() // x_RND.shape[-1])
         self.library.run_layers(
             table,
             len(layers),
@@ -266,14 +297,33 @@ class NativeOperations(Operations):
             x_RND.data_ptr(),
             None if first_qkv_RNW is None else first_qkv_RNW.data_ptr(),
             placement.start_R.data_ptr(),
+            placement.counts,
             normed.data_ptr(),
             tap_stride,
-            num_rows,
-            num_new,
+            len(placement.start_R),
+            placement.num_new,
             scratch.data_ptr(),
         )
         for index in taps:
             table[index].tap = None
+        return normed
+
+    def _run_one_by_one(
+        self,
+        layers: Sequence[PackedLayer],
+        x_RND: Tensor,
+        cache: "NativeKvCache",
+        placement: Placement,
+        taps: Mapping[int, Tensor],
+        first_qkv_RNW: Tensor | None,
+    ) -> Tensor:
+        """The taps of packed tokens are put in their place afterwards."""
+        if placement.packing is None:
+            return super().run_layers(layers, x_RND, cache, placement, taps, first_qkv_RNW)
+        packed = {index: torch.empty(x_RND.shape, dtype=tap.dtype) for index, tap in taps.items()}
+        normed = super().run_layers(layers, x_RND, cache, placement, packed, first_qkv_RNW)
+        for index, tap in taps.items():
+            tap[placement.packing.is_new(placement.num_new)] = packed[index]
         return normed
 
     def draft_chain(

@@ -2,7 +2,7 @@ import pytest
 
 from workers.algo.draft_length import SETTLING_ROUNDS, SWITCHING_GAIN, TRIAL_SHARE, DraftLengthController, Round
 from workers.algo.first_costs import RoundTime
-from workers.algo.round_costs import CostTable
+from workers.algo.round_costs import CostTable, between
 
 MAX_LENGTH = 6
 
@@ -159,6 +159,21 @@ def test_the_width_is_the_best_by_trying_all():
             sum(chances[i] * sum(n > i for n in drafted) for i in range(w)) - (seconds[w] / seconds[0] - 1) * 4
             for w in range(max(drafted) + 1)
         ]
+        assert gains[controlled.width(drafted)] == pytest.approx(max(gains), abs=1e-9)
+
+
+def test_where_rounds_are_packed_only_what_is_drafted_is_paid_for():
+    controlled = DraftLengthController(MAX_LENGTH, CostTable(costs(), MAX_LENGTH), is_packed=True)
+    tell(controlled, 8, 6, 0.9)
+    controlled.choose_lookup(8)
+    assert controlled.width([6] + [0] * 7) == 6  # as dear as a token of six sequences
+    chances, seconds = controlled.acceptance.chances(), controlled.costs.row(8)
+    for drafted in ([6, 6, 5, 5, 0, 0, 0, 0], [6, 2, 2, 2, 1, 1, 1, 1], [4, 3, 3, 0, 0, 0, 0, 0]):
+        gains = []
+        for w in range(max(drafted) + 1):
+            verified = sum(min(n, w) for n in drafted) / 8
+            price = (between(seconds, verified) / seconds[0] - 1) * 8
+            gains.append(sum(chances[i] * sum(n > i for n in drafted) for i in range(w)) - price)
         assert gains[controlled.width(drafted)] == pytest.approx(max(gains), abs=1e-9)
 
 

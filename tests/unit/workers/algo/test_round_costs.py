@@ -1,7 +1,7 @@
 import pytest
 
 from workers.algo.first_costs import RoundTime
-from workers.algo.round_costs import CostTable
+from workers.algo.round_costs import CostTable, whole
 
 MAX_LENGTH = 6
 
@@ -22,13 +22,23 @@ def test_costs_are_in_proportion_between_what_was_measured():
         CostTable([], 4)
 
 
+def test_draft_lengths_may_lie_between_whole_numbers_as_those_of_sequences_in_the_mean():
+    table = CostTable([RoundTime(4, k, 0.0, s) for k, s in enumerate((1.0, 5.0, 6.0, 8.0))], 3)
+    assert table.seconds(4, 2.5, 0.0) == pytest.approx(7.0)
+    assert table.seconds(4, 0.5, 0.0) == pytest.approx(4.5)  # no round without a draft
+    assert [table.seconds(4, k, 0.0) for k in (0, 1, 3)] == pytest.approx([1.0, 5.0, 8.0])
+    assert [whole(k) for k in (0, 0.1, 1.4, 1.6, 8)] == [0, 1, 1, 2, 8]
+    table.observe([RoundTime(4, 2.4, 0.0, 1.2 * table.seconds(4, 2.4, 0.0))] * 50)
+    assert table.seconds(4, 2, 0.0) / 6 > table.seconds(4, 3, 0.0) / 8 > 1.1
+
+
 def test_longer_sequences_take_longer_and_lengths_are_compared_at_what_is_usual():
     table = CostTable([RoundTime(4, k, x, 1 + k + 0.01 * x) for k in range(7) for x in (50.0, 150.0)], MAX_LENGTH)
     assert table.seconds(4, 2, 100.0) == pytest.approx(4.0)
     assert table.seconds(4, 2, 150.0) == pytest.approx(4.5)
     assert table.row(4)[2] == pytest.approx(4.0)
     for _ in range(100):
-        table.observe(4, 2, [(50.0, 3.5)] * 20)
+        table.observe([RoundTime(4, 2, 50.0, 3.5)] * 20)
     assert table.row(4)[2] == pytest.approx(3.5, rel=1e-3)
     assert table.seconds(4, 2, 150.0) == pytest.approx(4.5)  # nothing has surprised it
 
@@ -37,7 +47,7 @@ def test_costs_follow_what_rounds_take_and_a_slower_machine_slows_all():
     table = CostTable(costs(), MAX_LENGTH)
     before = table.seconds(4, 3, 0.0), table.seconds(4, 0, 0.0), table.seconds(1, 2, 0.0)
     for _ in range(60):
-        table.observe(4, 3, [(0.0, 2 * before[0])] * 5)
+        table.observe([RoundTime(4, 3, 0.0, 2 * before[0])] * 5)
     assert table.seconds(4, 3, 0.0) == pytest.approx(2 * before[0], rel=0.03)
     assert 1.6 * before[1] < table.seconds(4, 0, 0.0) < 2.0 * before[1]
     assert 1.3 * before[2] < table.seconds(1, 2, 0.0) < table.seconds(4, 0, 0.0) / before[1] * before[2]
@@ -48,7 +58,7 @@ def test_one_kind_that_is_slower_than_it_was_measured_is_told_from_the_machine()
     true = dict.fromkeys(range(MAX_LENGTH + 1), 1.0) | {3: 1.2}
     for _ in range(100):
         for k, factor in true.items():
-            table.observe(4, k, [(0.0, factor * (1 + 0.3 * k))] * 4)
+            table.observe([RoundTime(4, k, 0.0, factor * (1 + 0.3 * k))] * 4)
     ratios = [seconds / (1 + 0.3 * k) for k, seconds in enumerate(table.row(4))]
     assert ratios[3] / ratios[2] == pytest.approx(1.2, rel=0.02)
     assert ratios[5] / ratios[2] == pytest.approx(1.0, rel=0.02)
@@ -57,7 +67,7 @@ def test_one_kind_that_is_slower_than_it_was_measured_is_told_from_the_machine()
 def test_interrupted_rounds_change_little():
     table = CostTable(costs(), MAX_LENGTH)
     before = table.seconds(4, 3, 0.0)
-    table.observe(4, 3, [(0.0, before)] * 7 + [(0.0, 1000 * before)])
+    table.observe([RoundTime(4, 3, 0.0, before)] * 7 + [RoundTime(4, 3, 0.0, 1000 * before)])
     assert table.seconds(4, 3, 0.0) < 1.05 * before
 
 
@@ -65,7 +75,7 @@ def test_what_runs_gets_known_and_what_does_not_less_so():
     table = CostTable(costs(), MAX_LENGTH)
     before = table.deviations(4)
     for _ in range(50):
-        table.observe(4, 3, [(0.0, table.seconds(4, 3, 0.0))] * 8)
+        table.observe([RoundTime(4, 3, 0.0, table.seconds(4, 3, 0.0))] * 8)
     after = table.deviations(4)
     assert after[3] < 0.5 * before[3]
     assert after[2] > before[2]

@@ -15,15 +15,20 @@ from scipy import stats
 from contract.config.drafter import DraftModelDrafter as DraftModelConfig
 from contract.config.drafter import Eagle3Drafter as Eagle3Config
 from contract.config.drafter import MtpDrafter as MtpDrafterConfig
+from workers.algo.sampling import Truncation
 from workers.model.config import ModelConfig
 from workers.model.draft_model import DraftModel
 from workers.model.eagle3 import Eagle3Head, EagleConfig
 from workers.model.mtp import MtpConfig, MtpModule
 from workers.model.qwen3 import Qwen3Policy
+from workers.rollout.drafters.drafter import Draft, Drafting
 from workers.rollout.drafters.features import FeatureSession
+from workers.rollout.drafters.padding import PaddingDrafter
 from workers.rollout.drafters.trained import trained_drafting
 from workers.rollout.engine import SamplingParams
 from workers.rollout.native.operations import NativeOperations
+from workers.rollout.prompts import PromptBlock
+from workers.rollout.sampler import Sampler
 from workers.rollout.torch_engine import TorchRolloutEngine
 
 PROMPT = [3, 1, 2]
@@ -96,6 +101,50 @@ def test_speculative_samples_follow_the_engine_without_speculation(engine, tempe
     observed = [counts[string] for string in common] + [NUM_SAMPLES - sum(counts[s] for s in common)]
     wanted = [expected[string] for string in common] + [NUM_SAMPLES - sum(expected[s] for s in common)]
     assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-4
+
+
+class UnevenDrafter(PaddingDrafter):
+    """Determined drafts of none to three tokens, as lookups give, by what the row ends with."""
+
+    def draft(self, rows, start_R, draft_length):
+        last = torch.tensor([row.token_ids[-1] for row in rows])
+        drafted = torch.stack([last, (last * 5 + 1) % 16, (last + 3) % 16], 1)
+        return Draft(drafted, None, (last + torch.arange(len(rows))) % 4)
+
+
+def test_samples_of_uneven_drafts_follow_the_engine_without_speculation():
+    """Which are packed: with rows that draft nothing between those that do."""
+    engine, params = make_engine("narrow"), SamplingParams(1.0, MAX_NEW_TOKENS, 5)
+    plain = engine.generate([PROMPT], NUM_SAMPLES, params, speculate=False).completions
+    expected = {tuple(c.token_ids): NUM_SAMPLES * math.exp(sum(c.logprobs)) for c in plain}
+    drafting = Drafting(lambda *_: UnevenDrafter(), has_weights=False, draft_length=3)
+    uneven = TorchRolloutEngine(engine.model_config, 0, 512, "bfloat16", drafting, torch.device("cpu"))
+    uneven._policy, uneven._drafter = engine._policy, UnevenDrafter()
+    result = uneven.generate([PROMPT], NUM_SAMPLES, params, record_rounds_of=range(100))
+    assert 0.02 < result.counters.num_accepted_tokens / result.counters.num_draft_tokens < 0.9
+    counts = Counter(tuple(c.token_ids) for c in result.completions)
+    common = [string for string, count in expected.items() if count >= 5]
+    observed = [counts[string] for string in common] + [NUM_SAMPLES - sum(counts[s] for s in common)]
+    wanted = [expected[string] for string in common] + [NUM_SAMPLES - sum(expected[s] for s in common)]
+    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-4
+    for completion in result.completions[:100]:
+        at = 0
+        for record in completion.rounds:
+            accepted = completion.logprobs[at : at + record.num_accepted]
+            assert accepted == pytest.approx(record.policy_logprobs[: record.num_accepted], abs=1e-5)
+            at += record.num_accepted + (record.emitted is not None)
+
+
+def test_prompts_of_unlike_lengths_are_read_as_each_alone(engine):
+    policy, sampler = engine._policy_or_raise(), None
+    prompts = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [3], [5, 4, 3, 2, 1]]
+    sampler = Sampler(1.0, Truncation(), torch.Generator(), policy.operations)
+    together = PromptBlock.run(policy, prompts, 0, sampler, (0, 2))
+    for index, prompt in enumerate(prompts):
+        alone = PromptBlock.run(policy, [prompt], 0, sampler, (0, 2))
+        torch.testing.assert_close(together.next_probs_PV[index], alone.next_probs_PV[0])
+        torch.testing.assert_close(together.features_PTF[index, : len(prompt)], alone.features_PTF[0])
+        assert together.features_PTF[index, len(prompt) :].count_nonzero() == 0
 
 
 def test_logprobs_are_those_without_speculation(engine):

@@ -9,7 +9,7 @@ from scipy import stats
 from workers.model.config import ModelConfig
 from workers.rollout.native.library import load
 from workers.rollout.native.operations import NativeOperations, pack_gated_product, pack_product
-from workers.rollout.operations import PackedLayer
+from workers.rollout.operations import PackedLayer, Packing
 from workers.rollout.torch_operations import TorchOperations
 
 EPS = 1e-6
@@ -153,10 +153,7 @@ def test_draws_follow_the_weights_and_the_seed(native):
     assert not torch.equal(drawn, native.draw(weights, torch.Generator().manual_seed(1)))
 
 
-@pytest.mark.parametrize("num_new", [1, 3, 20])
-@pytest.mark.parametrize("has_own_qkv", [True, False])
-def test_layers_in_one_call_are_the_operations_one_by_one(native, num_new, has_own_qkv):
-    shape = config()
+def two_layers():
     layers = tuple(
         PackedLayer(
             qkv=pack_product(0.2 * random(512, 64, seed=index)),
@@ -169,6 +166,13 @@ def test_layers_in_one_call_are_the_operations_one_by_one(native, num_new, has_o
     )
     if None in (layers[0].qkv, layers[0].down):
         pytest.skip("this processor has no matrix tiles")
+    return layers
+
+
+@pytest.mark.parametrize("num_new", [1, 3, 20])
+@pytest.mark.parametrize("has_own_qkv", [True, False])
+def test_layers_in_one_call_are_the_operations_one_by_one(native, num_new, has_own_qkv):
+    shape, layers = config(), two_layers()
     qkv = random(3, num_new, 512, seed=5) if has_own_qkv else None
     start, results = torch.tensor([0, 7, 30]), []
     for run in (native.run_layers, super(NativeOperations, native).run_layers):
@@ -181,6 +185,47 @@ def test_layers_in_one_call_are_the_operations_one_by_one(native, num_new, has_o
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
     assert results[0][2][..., :64].count_nonzero() == 0
+
+
+@pytest.mark.parametrize("is_one_call", [True, False])
+@pytest.mark.parametrize("counts", [[1, 20, 3], [4, 4, 4], [17, 1, 1]])
+def test_packed_tokens_give_what_they_give_with_padding(native, counts, is_one_call):
+    layers, start, count_R = two_layers(), torch.tensor([0, 7, 30]), torch.tensor(counts)
+    run = native.run_layers if is_one_call else super(NativeOperations, native).run_layers
+    run_packed = native.run_layers if is_one_call else native._run_one_by_one
+    num_new, packing, results = max(counts), Packing.of(count_R), []
+    is_new_RN = packing.is_new(num_new)
+    x = random(3, num_new, 64).float()
+    for packed in (None, packing):
+        cache = native.allocate_cache(config(), 2, 3, 60, is_verified=True)
+        tap = torch.zeros(3, num_new, 128, dtype=torch.bfloat16)
+        inputs = (x.clone(), run) if packed is None else (x[is_new_RN], run_packed)
+        placement = cache.place(start, num_new, 30 + num_new, packing=packed)
+        normed = inputs[1](layers, inputs[0], cache, placement, {1: tap[..., 64:]}, None)
+        again = run(layers, random(3, 1, 64, seed=8).float(), cache, cache.place(start + count_R, 1, 60), {}, None)
+        results.append((normed if packed else normed[is_new_RN], tap[is_new_RN], again, tap))
+    for one, other in zip(results[0][:3], results[1][:3], strict=True):
+        assert torch.equal(one, other)
+    assert results[1][3][~is_new_RN].count_nonzero() == 0
+
+
+def test_packed_tokens_are_embedded_and_verified_like_others(native):
+    count_R, generator = torch.tensor([3, 1, 2, 3]), torch.Generator().manual_seed(4)
+    packing, embedding, token_ids = Packing.of(count_R), random(5, 64), torch.randint(5, (4, 3), generator=generator)
+    is_new_RN = packing.is_new(3)
+    whole = native.embed(token_ids, embedding)
+    assert torch.equal(whole, embedding[token_ids].float())
+    assert torch.equal(native.embed(token_ids, embedding, packing), whole[is_new_RN])
+    probs = torch.rand(4, 3, 5, generator=generator).softmax(-1)
+    for draft_probs in (None, torch.rand(4, 2, 5, generator=generator).softmax(-1)):
+        one, other = (
+            native.verify(token_ids[:, 1:], draft_probs, p, torch.Generator().manual_seed(9), count_R - 1, packed)
+            for p, packed in ((probs, None), (probs[is_new_RN], packing))
+        )
+        assert torch.equal(one.num_accepted_R, other.num_accepted_R)
+        assert torch.equal(one.token_ids_RJ, other.token_ids_RJ)
+        assert torch.equal(one.logprobs_RJ[is_new_RN], other.logprobs_RJ[is_new_RN])
+    assert torch.equal(packing.unpacked(probs[is_new_RN], 3), probs * is_new_RN.unsqueeze(2))
 
 
 def test_what_the_kernels_do_not_fit_is_left_to_pytorch():
