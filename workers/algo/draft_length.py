@@ -7,14 +7,14 @@ go by (workers.algo.acceptance_estimate, workers.algo.round_costs), and the k of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate
 from typing import NamedTuple
 
 from workers.algo.acceptance_estimate import AcceptanceEstimate
 from workers.algo.first_costs import RoundTime
 from workers.algo.lookup_worth import LookupWorth
 from workers.algo.positions import at_least
-from workers.algo.round_costs import CostTable, between, whole
+from workers.algo.round_costs import CostTable, between, verified, whole
 
 SWITCHING_GAIN = 0.01
 """A draft length is left for another one that promises this much more, so that noise does not switch to and fro."""
@@ -33,8 +33,7 @@ _HOPED_ACCEPTANCE = 0.75
 """In a trial of lookups, of a token after accepted ones: what was counted of drafts is as old as the last rounds that
 verified any, and what they are looked up in has grown since. Without verifying some, it would stay believed."""
 _DOUBTFUL_GAIN = 1.15
-_PLAIN_INTERVAL_S = 0.2
-_PLAIN_ROUNDS = 16
+_PLAIN_ROUNDS, _PLAIN_INTERVAL_ROUNDS = 16, 200
 """Lookups that gain less are left out for some rounds from time to time."""
 _COLD_ROUNDS = 3
 """The first ones of a call: prompts were just read, and rounds take longer than others of their kind."""
@@ -47,7 +46,8 @@ class Round(NamedTuple):
 
     num_sequences: int
     draft_length: float
-    """Tokens that were verified beside each sequence's last one; the mean where rounds are packed."""
+    """Tokens that were verified beside each sequence's last one; where rounds are packed see
+    workers.algo.round_costs.verified()."""
     context: float
     """Tokens that a sequence held before it, the mean."""
     num_tried: Sequence[int]
@@ -64,10 +64,10 @@ class _Lookup(NamedTuple):
     """One, and the round that followed it."""
 
     num_sequences: int
-    draft_length: float
-    """Tokens verified, of a sequence."""
-    num_tried: Sequence[int]
-    """Sequences with a token at each position."""
+    width: int
+    """Tokens verified, of a sequence at most."""
+    num_found: Sequence[int]
+    """Sequences with a token at each position, verified or not."""
     seconds: float
     """Of the lookup."""
 
@@ -100,12 +100,12 @@ class DraftLengthController:
 
     stride = 16
 
-    def __init__(self, max_length: int, costs: CostTable, *, is_packed: bool = False) -> None:
-        """is_packed: a round takes the time of the tokens that are drafted, else of as many for every sequence as for
-        that with the most."""
+    def __init__(self, max_length: int, costs: CostTable, *, tile: int | None = None) -> None:
+        """tile: where a round takes the time of the tokens that are drafted, see workers.algo.round_costs.verified();
+        without one it takes that of as many for every sequence as for that with the most."""
         self.max_length = max_length
         self.costs = costs
-        self._is_packed = is_packed
+        self._tile = tile
         self.acceptance = AcceptanceEstimate(max_length)
         self.lookups = LookupWorth(TRIAL_SHARE)
         self._plans: dict[int, _Plan] = {}
@@ -115,18 +115,19 @@ class DraftLengthController:
         """Not learned from yet."""
         self._lookup_plans: dict[int, _LookupPlan] = {}
         self._lookup_rounds: list[_Lookup] = []
+        self._width = 0
         self._found: Sequence[int] = ()
-        """Of this round's drafts, the sequences with a token at each position that is to be verified."""
+        """Of this round's drafts, the sequences with a token at each position."""
         self._lookup_plan: _LookupPlan | None = None
         self._is_fresh = False
         self._num_cold = 0
-        self._plain_s = 0.0
-        """When rounds last went without lookups to see what they take."""
+        self._next_plain_s = 0.0
+        """When rounds may go without lookups again to see what they take."""
         self._elapsed_s = 0.0
         self._learned_s = 0.0
         """When rounds were last learned from."""
         self._is_trial = False
-        self._last_length: int | None = None
+        self._last_choice: int | None = None
         self._num_unsettled = 0
         self._credit_s = 0.0
         """What trials of drafts may still lose."""
@@ -155,7 +156,7 @@ class DraftLengthController:
         if plan is None or plan.until_s <= self._elapsed_s:
             self._learn_if_due()
             plan = self._lookup_plans[num_sequences] = self._plan_lookups(num_sequences)
-        self._found, self._lookup_plan = (), plan
+        self._found, self._width, self._lookup_plan = (), 0, plan
         return plan.length
 
     def width(self, num_drafted: Sequence[int]) -> int:
@@ -163,21 +164,28 @@ class DraftLengthController:
 
         Those that bring the most over what the time is worth: argmax over w of n + sum of g_i over all that have an
         i-th token, i <= w, less c(n, w) r, r being the tokens a second of all rounds; where rounds are packed less
-        c(n, v) r, v being the tokens that are so verified, the mean. The most tokens a second of this
+        c(n, v) r, v being the length that the tokens to verify amount to. The most tokens a second of this
         round alone would end drafts too early where others are worse.
         """
         assert self._lookup_plan is not None
         prices, chances = self._lookup_plan.prices, self._lookup_plan.chances
         tokens = best_gain = float(len(num_drafted))
-        best, counts, verified = 0, at_least(num_drafted, min(max(num_drafted), self.max_length)), 0.0
-        for length, count in enumerate(counts, 1):
-            tokens += chances[length - 1] * count
-            verified += count / len(num_drafted) if self._is_packed else 1.0
-            gain = tokens - between(prices, verified)
+        best, self._found = 0, at_least(num_drafted, min(max(num_drafted), self.max_length))
+        lengths = self._lengths_of_widths(self._found, len(num_drafted))
+        for width, (count, length) in enumerate(zip(self._found, lengths, strict=True), 1):
+            tokens += chances[width - 1] * count
+            gain = tokens - between(prices, length)
             if gain > best_gain:
-                best, best_gain = length, gain
-        self._found = counts[:best]
+                best, best_gain = width, gain
+        self._width = best
         return best
+
+    def _lengths_of_widths(self, counts: Sequence[int], num_sequences: int) -> list[float]:
+        """Of drafts that so many sequences have a token of at each position, the draft lengths that verifying 1, 2, ...
+        of them amounts to."""
+        if self._tile is None:
+            return [float(width) for width in range(1, len(counts) + 1)]
+        return [verified(n, num_sequences, self._tile) for n in list(accumulate(counts, initial=num_sequences))[1:]]
 
     def predicted_s(self, num_sequences: int, draft_length: float, context: float) -> float:
         """What the round is expected to take."""
@@ -188,9 +196,9 @@ class DraftLengthController:
         self._rounds.append(round_)
         self._elapsed_s += round_.seconds
 
-    def observe_lookup(self, num_sequences: int, draft_length: float, seconds: float) -> None:
-        """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
-        self._lookup_rounds.append(_Lookup(num_sequences, draft_length, self._found, seconds))
+    def observe_lookup(self, num_sequences: int, seconds: float) -> None:
+        """What looking for the last drafts took, of which as many were verified as width() said."""
+        self._lookup_rounds.append(_Lookup(num_sequences, self._width, self._found, seconds))
         self._elapsed_s += seconds
 
     def _plan(self, num_sequences: int) -> _Plan:
@@ -225,9 +233,10 @@ class DraftLengthController:
         gain, time_s = self.lookups.gain(num_sequences), self._planned_s
         if is_trial := self.lookups.is_trial(num_sequences):
             time_s, self._is_trial = _TRIAL_ROUNDS * seconds[0], True
-        elif is_awake and gain < _DOUBTFUL_GAIN and self._elapsed_s > self._plain_s + _PLAIN_INTERVAL_S:
+        elif is_awake and gain < _DOUBTFUL_GAIN and self._elapsed_s > self._next_plain_s:
             # What they are held against is known no more when there are always lookups.
-            is_awake, time_s, self._plain_s = False, _PLAIN_ROUNDS * seconds[0], self._elapsed_s
+            is_awake, time_s = False, _PLAIN_ROUNDS * seconds[0]
+            self._next_plain_s = self._elapsed_s + _PLAIN_INTERVAL_ROUNDS * seconds[0]
         rate = num_sequences / seconds[0] * gain
         prices, chances = [(taken - seconds[0]) * rate for taken in seconds], self._chances
         if is_trial:
@@ -241,12 +250,24 @@ class DraftLengthController:
         for round_ in rounds:
             by_number.setdefault(round_.num_sequences, []).append(round_)
         for number, some in by_number.items():
-            seconds = self.costs.row(number)
-            rest = sum(between(seconds, round_.draft_length) for round_ in some) / (len(some) * seconds[0])
-            tried = [sum(counts) for counts in zip_longest(*(round_.num_tried for round_ in some), fillvalue=0)]
-            accepted = sum(chance * count for chance, count in zip(self._chances, tried, strict=False))
-            tokens = 1 + accepted / (len(some) * number)
-            self.lookups.observe(number, tokens, [round_.seconds / seconds[0] for round_ in some], rest)
+            row = self.costs.row(number)
+            values = [self._value(round_, row) for round_ in some]
+            tokens, rest, excess = (sum(column) / len(some) for column in zip(*values, strict=True))
+            self.lookups.observe(number, tokens, [round_.seconds / row[0] for round_ in some], rest, excess)
+
+    def _value(self, lookup: _Lookup, row: Sequence[float]) -> tuple[float, float, float]:
+        """Tokens that a sequence is to get of what was found and the time of verifying them, in rounds without a draft:
+        of as many as is best by what is known now, for trials verify hopefully; and what verifying as many as were
+        verified loses beside that."""
+        number, tokens, taken = lookup.num_sequences, 1.0, lookup.seconds / row[0]
+        ways = [(1.0, 1.0)]
+        lengths = self._lengths_of_widths(lookup.num_found, number)
+        for count, chance, length in zip(lookup.num_found, self._chances, lengths, strict=False):
+            tokens += chance * count / number
+            ways.append((tokens, between(row, length) / row[0]))
+        best_tokens, best_rest = max(ways, key=lambda way: way[0] / (way[1] + taken))
+        verified_tokens, verified_rest = ways[lookup.width]
+        return best_tokens, best_rest, (verified_rest - verified_tokens) - (best_rest - best_tokens)
 
     def _learn_if_due(self) -> None:
         """A trial's rounds count at once."""
@@ -265,7 +286,9 @@ class DraftLengthController:
         drafted: dict[int, list[Round]] = {}
         for round_ in rounds:
             number, length = round_.num_sequences, whole(round_.draft_length)
-            if length != self._last_length:
+            # Looked-up drafts differ from round to round; that some are verified at all is what changes.
+            choice = min(length, 1) if self._lookup_plans else length
+            if choice != self._last_choice:
                 self._num_unsettled = SETTLING_ROUNDS
             if self._num_cold:
                 self._num_cold -= 1
@@ -274,7 +297,7 @@ class DraftLengthController:
             else:
                 time = RoundTime(number, round_.draft_length, round_.context, round_.seconds)
                 taken.setdefault((number, length), []).append(time)
-            self._last_length = length
+            self._last_choice = choice
             if not length:
                 self._credit_s += round_.seconds * TRIAL_SHARE
             elif round_.num_tried[-1] == number:

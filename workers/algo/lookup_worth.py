@@ -9,15 +9,15 @@ that fails makes the next one come later.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_MEMORY = 0.95
-"""A round's weight after the next one."""
+_MEMORY = 0.98
+"""A round's weight after the next one: a response is hard here and easy there, and lookups are judged by all of it."""
 _WAKING_WORTH, _STAYING_WORTH = 1.05, 1.04
 """After a trial, and to go on, so that noise does not switch to and fro; a gain of less is not sure to be one."""
 _LARGEST_LOOKUP = 3.0
 """In medians."""
 _TRIAL_ROUNDS = 4
-_PAST_WEIGHT = 0.3
-"""Of what was seen before, from a trial on: it is old."""
+_PAST_ROUNDS = 6.0
+"""As which all that was seen before a trial counts: it is old."""
 _FIRST_ROUNDS = 12
 """Before anything is known, longer: what is accepted is to be learned too."""
 _LARGEST_CREDIT = 2.0
@@ -65,9 +65,13 @@ class LookupWorth:
     def is_awake(self, num_sequences: int, *, is_fresh: bool) -> bool:
         """Whether to look in the next rounds; is_fresh: rows have no tokens to catch up with."""
         state = self._of(num_sequences)
-        if not state.is_awake and state.credit >= state.price + (0.0 if is_fresh else state.backlog):
+        price = state.price
+        if not state.is_awake and self._pays_for_more(num_sequences):
+            price = min(price, _LEAST_PRICES[0])
+        if not state.is_awake and state.credit >= price + (0.0 if is_fresh else state.backlog):
             state.is_awake, state.trial_rounds_left, state.lost = True, _TRIAL_ROUNDS, 0.0
-            state.tokens, state.time = state.tokens * _PAST_WEIGHT, state.time * _PAST_WEIGHT
+            share = min(_PAST_ROUNDS / state.time, 1.0) if state.time else 1.0
+            state.tokens, state.time = state.tokens * share, state.time * share
         return state.is_awake
 
     def is_trial(self, num_sequences: int) -> bool:
@@ -84,9 +88,11 @@ class LookupWorth:
         state = self._of(num_sequences)
         state.credit = min(state.credit + self._trial_share, max(_LARGEST_CREDIT, state.price + state.backlog))
 
-    def observe(self, num_sequences: int, tokens: float, lookup_times: Sequence[float], round_time: float) -> None:
-        """Rounds that looked: the mean tokens a sequence that were to be expected, what each lookup took, and the mean
-        time that the rest was expected to take."""
+    def observe(
+        self, num_sequences: int, tokens: float, lookup_times: Sequence[float], round_time: float, excess: float = 0.0
+    ) -> None:
+        """Rounds that looked: the mean tokens a sequence that are to be expected of them, what each lookup took, and
+        the mean time that the rest is expected to take; and what they lost beside that, for trials verify hopefully."""
         state, number = self._of(num_sequences), len(lookup_times)
         counted, catching_up = lookup_times, 0.0
         if state.trial_rounds_left == _TRIAL_ROUNDS:
@@ -96,7 +102,7 @@ class LookupWorth:
         # Some are interrupted.
         largest = _LARGEST_LOOKUP * sorted(counted)[len(counted) // 2] if counted else 0.0
         lookup_time = sum(min(taken, largest) for taken in counted)
-        lost = catching_up + lookup_time + number * (round_time - tokens)
+        lost = catching_up + lookup_time + number * (round_time - tokens + excess)
         state.lost += lost
         state.credit -= lost
         if counted:
@@ -123,6 +129,14 @@ class LookupWorth:
         state.is_awake = state.worth > _WAKING_WORTH
         least, largest = _LEAST_PRICES
         state.least_price = least if state.is_awake else min(2 * state.least_price, largest)
+
+    def _pays_for_more(self, num_sequences: int) -> bool:
+        """Whether lookups are worth their time with more sequences: verifying takes the less the fewer there are."""
+        bucket = num_sequences.bit_length()
+        return any(
+            more > bucket and state.is_awake and not state.trial_rounds_left and state.worth > _WAKING_WORTH
+            for more, state in self._states.items()
+        )
 
     def _of(self, num_sequences: int) -> _State:
         return self._states.setdefault(num_sequences.bit_length(), _State())

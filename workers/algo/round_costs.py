@@ -27,16 +27,29 @@ _CONTEXT_MEMORY = 300
 """Rounds of a number of sequences over which their usual context is forgotten."""
 
 
+_FEW_TOKENS = 32
+"""Up to which a pass takes the time of exactly so many."""
+
+
+def verified(num_tokens: int, num_sequences: int, tile: int) -> float:
+    """The draft length at which a round takes as long as one that verifies so many tokens in all, packed: every
+    sequence's last one and those it drafted. A pass takes the time of whole tiles of so many tokens, which counts where
+    no round of equal lengths has as many tokens."""
+    if num_tokens > _FEW_TOKENS and num_tokens % num_sequences:
+        num_tokens = -(-num_tokens // tile) * tile
+    return num_tokens / num_sequences - 1
+
+
 def whole(draft_length: float) -> int:
-    """The kind of a round with so many drafted tokens a sequence in the mean; 0 for none at all only."""
+    """The kind of a round whose draft length is a mean; 0 for no draft at all only."""
     return max(round(draft_length), 1) if draft_length else 0
 
 
 def between(values: Sequence[float], draft_length: float) -> float:
     """Of values for whole draft lengths, in proportion. Less than one token continues what more of them show: a round
     without a draft is of another kind."""
-    if draft_length in (0, len(values) - 1):
-        return values[int(draft_length)]
+    if draft_length == 0 or draft_length >= len(values) - 1:
+        return values[min(int(draft_length), len(values) - 1)]
     low = min(max(int(draft_length), 1), len(values) - 2)
     return values[low] + (draft_length - low) * (values[low + 1] - values[low])
 
@@ -103,7 +116,7 @@ class CostTable:
     def observe(self, taken: Sequence[RoundTime]) -> None:
         """Correct what was expected of rounds of one number of sequences and one kind by what they took: a step of the
         filter by their mean surprise."""
-        number, length = taken[0].num_sequences, whole(taken[0].draft_length)
+        number, length = taken[0].num_sequences, min(whole(taken[0].draft_length), self.max_length)
         self._round += len(taken)
         low, high, share = self._around(number)
         nearest, largest = (high if share > 0.5 else low), _LARGEST_SURPRISE

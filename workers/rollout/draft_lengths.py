@@ -11,9 +11,9 @@ from typing import Protocol
 from workers.algo.draft_length import SETTLING_ROUNDS, Round
 from workers.algo.first_costs import RoundTime
 
-_REPEATS = range(4, 17)
+_REPEATS = range(4, 25)
 """Measured generations of each number of sequences: at least, and below. Each measures every other length."""
-_ENOUGH_S = 0.4
+_ENOUGH_S = 0.6
 """Time of one number of sequences after which its least number of generations is enough."""
 _WARMING_ROUNDS = 4
 """After prompts were read, the first rounds are slow."""
@@ -46,8 +46,8 @@ class DraftLengths(Protocol):
     def observe(self, round_: Round) -> None:
         """What a round brought."""
 
-    def observe_lookup(self, num_sequences: int, draft_length: float, seconds: float) -> None:
-        """A round in which drafts were looked for: tokens a sequence that were then verified, and what looking took."""
+    def observe_lookup(self, num_sequences: int, seconds: float) -> None:
+        """What looking for the last drafts took, of which as many were verified as width() said."""
 
 
 class FixedDraftLength:

@@ -13,7 +13,7 @@ from torch import Tensor
 from workers.algo.acceptance import Randomness, verify
 from workers.algo.draft_length import Round
 from workers.algo.positions import at_least
-from workers.algo.round_costs import whole
+from workers.algo.round_costs import verified, whole
 from workers.rollout.decoder import policy_forward
 from workers.rollout.draft_lengths import DraftLengths
 from workers.rollout.drafters.drafter import Draft, Drafter, DraftSession, Verified
@@ -50,7 +50,7 @@ class PolicyRound:
         Where operations pack and rows have drafted different numbers of tokens, the probabilities are packed.
         """
         packing = None
-        if num_drafted_R is not None and self.policy.operations.packs:
+        if num_drafted_R is not None and self.policy.operations.tile:
             packing = Packing.of(num_drafted_R + 1)
         normed, features = policy_forward(
             self.policy, token_ids_RJ, start_R, self.span, self.cache, self.tap_layers, packing
@@ -235,7 +235,8 @@ class Generation:
             return
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
-        length = sum(num_drafted) / num_rows if self.policy.operations.packs else width
+        tile = self.policy.operations.tile
+        length = verified(num_rows + sum(num_drafted), num_rows, tile) if tile else float(width)
         if width:
             self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
         self.statistics.time(num_rows, whole(length), seconds, policy.predicted_s(num_rows, length, context))
@@ -245,7 +246,7 @@ class Generation:
         num_lost = sum(num_accepted) + num_rows - sum(num_kept)
         policy.observe(Round(num_rows, length, context, tried, accepted, num_lost, seconds - (lookup_s or 0.0)))
         if lookup_s is not None:
-            policy.observe_lookup(num_rows, length, lookup_s)
+            policy.observe_lookup(num_rows, lookup_s)
 
     def _account_plain_rounds(self) -> None:
         """The same, for those without a draft and without a lookup."""

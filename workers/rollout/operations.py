@@ -158,9 +158,9 @@ class Operations(ABC):
     is_static: ClassVar[bool] = False
     """Whether regions run on tensors that keep their place, so that weights have to be overwritten, not replaced, and
     what a region gives is overwritten by its next run; see workers.rollout.graphs."""
-    packs: ClassVar[bool] = False
-    """Whether a pass reads no padding where rows have different numbers of new tokens: [R, N, ...] is then [M, ...],
-    one row's tokens behind the other's."""
+    tile: ClassVar[int | None] = None
+    """Where a pass reads no padding if rows have different numbers of new tokens, [R, N, ...] being [M, ...], one row's
+    tokens behind the other's: it takes the time of whole tiles of so many tokens."""
     num_first_runs: ClassVar[int] = 0
     """Runs of regions in this process that took the time of preparing for later ones."""
 

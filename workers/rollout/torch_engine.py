@@ -169,8 +169,7 @@ class TorchRolloutEngine:
             generation.run(schedule.num_rounds)
 
         costs = CostTable(measure_costs(run, self.max_batch_size, drafting.draft_length), drafting.draft_length)
-        is_packed = self._policy_or_raise().operations.packs
-        return DraftLengthController(drafting.draft_length, costs, is_packed=is_packed)
+        return DraftLengthController(drafting.draft_length, costs, tile=self._policy_or_raise().operations.tile)
 
     def _policy_or_raise(self) -> PackedPolicy:
         if self._policy is None:

@@ -188,7 +188,7 @@ class NativeKvCache:
 class NativeOperations(Operations):
     """The residual stream is kept in float32."""
 
-    packs: ClassVar[bool] = True
+    tile: ClassVar[int | None] = 16
 
     def __init__(self, library: ctypes.CDLL, eps: float) -> None:
         self.library, self.eps = library, eps

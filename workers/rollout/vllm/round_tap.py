@@ -44,8 +44,6 @@ class _Step:
     num_accepted: list[int] = field(default_factory=list)
     num_lost: int = 0
     """Tokens behind a response's end."""
-    found: int = 0
-    """Tokens a sequence of what was looked up in it."""
 
 
 class RoundTap:
@@ -96,7 +94,7 @@ class RoundTap:
         seconds = seconds - lookup_s if is_steady else predicted_s
         lengths.observe(Round(number, drafted, step.context, tried, accepted, step.num_lost, seconds))
         if self._is_lookup and step.chosen:
-            lengths.observe_lookup(number, step.found, lookup_s)
+            lengths.observe_lookup(number, lookup_s)
 
     def _update_from_output(self, planned: Any, output: Any) -> Any:
         # The scheduler cuts them where responses end.
@@ -125,8 +123,6 @@ class RoundTap:
         elif longest := max(map(len, drafts), default=0):
             longest = self._lengths.width([len(draft) for draft in drafts])
             drafts = [draft[:longest] for draft in drafts]
-        if self._step is not None:
-            self._step.found = max(map(len, drafts), default=0)
         found.draft_token_ids = drafts
         self._take_drafts(found)
 

@@ -133,7 +133,7 @@ def looking(controlled, number, drafted, seconds=0.01, rounds=1, chance=0.0):
         accepted = [count * chance ** (i + 1) for i, count in enumerate(tried)]
         controlled.observe(Round(number, width, 0.0, tried, accepted, 0, 1 + width * (0.1 + 0.05 * number)))
         if is_looking:
-            controlled.observe_lookup(number, width, seconds)
+            controlled.observe_lookup(number, seconds)
         widths.append((is_looking, width))
     return widths
 
@@ -163,7 +163,7 @@ def test_the_width_is_the_best_by_trying_all():
 
 
 def test_where_rounds_are_packed_only_what_is_drafted_is_paid_for():
-    controlled = DraftLengthController(MAX_LENGTH, CostTable(costs(), MAX_LENGTH), is_packed=True)
+    controlled = DraftLengthController(MAX_LENGTH, CostTable(costs(), MAX_LENGTH), tile=1)
     tell(controlled, 8, 6, 0.9)
     controlled.choose_lookup(8)
     assert controlled.width([6] + [0] * 7) == 6  # as dear as a token of six sequences

@@ -91,6 +91,18 @@ def test_trials_that_fail_come_later_and_later_until_one_succeeds():
     assert waits[0] < 60
     assert 95 < waits[-1] < 110
     run(worth, 500, tokens=2.0, lookup_time=0.01, round_time=1.0)
-    looked, _ = run(worth, 200, tokens=1.0, lookup_time=0.01, round_time=1.0)
+    looked, _ = run(worth, 400, tokens=1.0, lookup_time=0.01, round_time=1.0)
     assert looked[0]
-    assert len([i for i in range(1, 200) if looked[i] and not looked[i - 1]]) > 1
+    assert len([i for i in range(1, 400) if looked[i] and not looked[i - 1]]) > 1
+
+
+def test_lookups_that_pay_for_many_sequences_are_tried_sooner_for_fewer():
+    def rounds_until_looked(is_worth_it_for_more):
+        worth = LookupWorth(SHARE)
+        run(worth, 2000, tokens=1.0, lookup_time=0.2, round_time=1.0)
+        if is_worth_it_for_more:
+            run(worth, 100, tokens=2.0, lookup_time=0.1, round_time=1.2, number=16)
+        looked, _ = run(worth, 300, tokens=2.0, lookup_time=0.1, round_time=1.2)
+        return looked.index(True)
+
+    assert rounds_until_looked(True) < 0.5 * rounds_until_looked(False)

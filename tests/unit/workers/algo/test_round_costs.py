@@ -1,7 +1,7 @@
 import pytest
 
 from workers.algo.first_costs import RoundTime
-from workers.algo.round_costs import CostTable, whole
+from workers.algo.round_costs import CostTable, verified, whole
 
 MAX_LENGTH = 6
 
@@ -27,6 +27,7 @@ def test_draft_lengths_may_lie_between_whole_numbers_as_those_of_sequences_in_th
     assert table.seconds(4, 2.5, 0.0) == pytest.approx(7.0)
     assert table.seconds(4, 0.5, 0.0) == pytest.approx(4.5)  # no round without a draft
     assert [table.seconds(4, k, 0.0) for k in (0, 1, 3)] == pytest.approx([1.0, 5.0, 8.0])
+    assert [verified(n, 8, 16) for n in (8, 20, 32, 33, 40, 49)] == [0, 1.5, 3, 5, 4, 7]
     assert [whole(k) for k in (0, 0.1, 1.4, 1.6, 8)] == [0, 1, 1, 2, 8]
     table.observe([RoundTime(4, 2.4, 0.0, 1.2 * table.seconds(4, 2.4, 0.0))] * 50)
     assert table.seconds(4, 2, 0.0) / 6 > table.seconds(4, 3, 0.0) / 8 > 1.1
