@@ -5,6 +5,7 @@ go by (workers.algo.acceptance_estimate, workers.algo.round_costs), and the k of
 0 (no draft) included.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -98,7 +99,7 @@ class DraftLengthController:
     """Chooses each round's draft length and learns from what it brought. Holds no random numbers: choosing by the past
     alone keeps samples exact."""
 
-    stride = 16
+    stride = 32
 
     def __init__(self, max_length: int, costs: CostTable, *, tile: int | None = None) -> None:
         """tile: where a round takes the time of the tokens that are drafted, see workers.algo.round_costs.verified();
@@ -302,8 +303,9 @@ class DraftLengthController:
                 self._credit_s += round_.seconds * TRIAL_SHARE
             elif round_.num_tried[-1] == number:
                 drafted.setdefault(length, []).append(round_)
-            if self._lookup_plans:
-                self.lookups.pass_round(number)
+        if self._lookup_plans:
+            for number, count in Counter(round_.num_sequences for round_ in rounds).items():
+                self.lookups.pass_rounds(number, count)
         for times in taken.values():
             self.costs.observe(times)
         self.acceptance.observe([(round_.num_tried, round_.num_accepted) for round_ in rounds if round_.draft_length])

@@ -83,10 +83,11 @@ class LookupWorth:
         """Tokens a second of all rounds over that of rounds without lookups."""
         return max(self._of(num_sequences).worth, 1.0)
 
-    def pass_round(self, num_sequences: int) -> None:
-        """A round, which saves for trials."""
+    def pass_rounds(self, num_sequences: int, count: int) -> None:
+        """Rounds, which save for trials."""
         state = self._of(num_sequences)
-        state.credit = min(state.credit + self._trial_share, max(_LARGEST_CREDIT, state.price + state.backlog))
+        largest = max(_LARGEST_CREDIT, state.price + state.backlog)
+        state.credit = min(state.credit + count * self._trial_share, largest)
 
     def observe(
         self, num_sequences: int, tokens: float, lookup_times: Sequence[float], round_time: float, excess: float = 0.0
@@ -139,4 +140,7 @@ class LookupWorth:
         )
 
     def _of(self, num_sequences: int) -> _State:
-        return self._states.setdefault(num_sequences.bit_length(), _State())
+        bucket = num_sequences.bit_length()
+        if bucket not in self._states:
+            self._states[bucket] = _State()
+        return self._states[bucket]

@@ -48,9 +48,10 @@ def whole(draft_length: float) -> int:
 def between(values: Sequence[float], draft_length: float) -> float:
     """Of values for whole draft lengths, in proportion. Less than one token continues what more of them show: a round
     without a draft is of another kind."""
-    if draft_length == 0 or draft_length >= len(values) - 1:
-        return values[min(int(draft_length), len(values) - 1)]
-    low = min(max(int(draft_length), 1), len(values) - 2)
+    low = int(draft_length)
+    if low == draft_length or low >= len(values) - 1:
+        return values[min(low, len(values) - 1)]
+    low = min(max(low, 1), len(values) - 2)
     return values[low] + (draft_length - low) * (values[low + 1] - values[low])
 
 
@@ -87,13 +88,8 @@ class CostTable:
     def seconds(self, num_sequences: int, draft_length: float, context: float) -> float:
         """Expected time of a round, between the measured numbers in proportion, beyond them as at the nearest; so many
         drafted tokens a sequence in the mean."""
-        low, high, share = self._around(num_sequences)
-        seconds = 0.0
-        for at, weight in ((low, 1 - share), (high, share)):
-            if weight:
-                empty, slope = between(self._empty[at], draft_length), between(self._slopes[at], draft_length)
-                seconds += weight * (empty + slope * context)
-        return seconds * self._scale
+        empty, slope = self._line(num_sequences, draft_length)
+        return empty + slope * context
 
     def row(self, num_sequences: int) -> list[float]:
         """The same for every draft length, at the usual context."""
@@ -120,7 +116,8 @@ class CostTable:
         self._round += len(taken)
         low, high, share = self._around(number)
         nearest, largest = (high if share > 0.5 else low), _LARGEST_SURPRISE
-        surprises = [math.log(seconds / self.seconds(*kind)) for *kind, seconds in taken]
+        lines = {k: self._line(number, k) for k in {round_.draft_length for round_ in taken}}
+        surprises = [math.log(seconds / (lines[k][0] + lines[k][1] * context)) for _, k, context, seconds in taken]
         surprise = sum(min(max(e, -largest), largest) for e in surprises) / len(taken)
         drift_scale, drift_number = (variance * len(taken) for variance in _DRIFT_VARIANCES[:2])
         since = self._round - self._last_rounds[nearest][length]
@@ -140,6 +137,15 @@ class CostTable:
         self._last_rounds[nearest][length] = self._round
         usual, memory = sum(round_.context for round_ in taken) / len(taken), min(len(taken) / _CONTEXT_MEMORY, 1.0)
         self._contexts[nearest] += memory * (usual - self._contexts[nearest])
+
+    def _line(self, num_sequences: int, draft_length: float) -> tuple[float, float]:
+        """Seconds at no context, and what a token more of every sequence adds."""
+        low, high, share = self._around(num_sequences)
+        empty, slope = between(self._empty[low], draft_length), between(self._slopes[low], draft_length)
+        if share:
+            empty += share * (between(self._empty[high], draft_length) - empty)
+            slope += share * (between(self._slopes[high], draft_length) - slope)
+        return self._scale * empty, self._scale * slope
 
     def _usual(self, number: int) -> list[float]:
         """Of a measured number, a apart."""

@@ -12,7 +12,7 @@ def run(worth, num_rounds, tokens, lookup_time, round_time, *, number=8, backlog
     after one without takes the backlog too."""
     looked, lost, before = [], 0.0, True
     for _ in range(num_rounds):
-        worth.pass_round(number)
+        worth.pass_rounds(number, 1)
         is_awake = worth.is_awake(number, is_fresh=False)
         if is_awake:
             taken = lookup_time + (0.0 if before else backlog)
@@ -51,7 +51,7 @@ def test_an_interrupted_lookup_does_not_put_off_the_next_trial():
     worth = LookupWorth(SHARE)
     run(worth, 1000, tokens=1.0, lookup_time=0.1, round_time=1.0)
     for _ in range(2000):
-        worth.pass_round(8)
+        worth.pass_rounds(8, 1)
     assert worth.is_awake(8, is_fresh=True)
     worth.observe(8, 1.0, [0.1, 0.1, 50.0, 0.1], 1.0)
     looked, _ = run(worth, 400, tokens=1.0, lookup_time=0.1, round_time=1.0)
@@ -62,14 +62,14 @@ def test_with_nothing_to_catch_up_with_a_trial_is_cheaper():
     worth = LookupWorth(SHARE)
     run(worth, 1000, tokens=1.0, lookup_time=0.1, round_time=1.0)
     while not worth.is_awake(8, is_fresh=False):
-        worth.pass_round(8)
+        worth.pass_rounds(8, 1)
     for taken in (10.0, 0.1, 0.1, 0.1):  # a trial
         worth.observe(8, 1.0, [taken], 1.0)
     for _ in range(10 * 100):
-        worth.pass_round(8)
+        worth.pass_rounds(8, 1)
     for _ in range(100):
         assert not worth.is_awake(8, is_fresh=False)
-        worth.pass_round(8)
+        worth.pass_rounds(8, 1)
     assert not worth.is_awake(8, is_fresh=False)
     assert worth.is_awake(8, is_fresh=True)
 
