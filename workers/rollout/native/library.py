@@ -18,7 +18,7 @@ _FLAGS = (
     *("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fassociative-math", "-fno-signed-zeros"),
     *("-fno-trapping-math", "-shared", "-fPIC", "-w"),
 )
-_WITHOUT_TILES = ("-mno-amx-tile", "-mno-amx-bf16")
+WITHOUT_TILES = ("-mno-amx-tile", "-mno-amx-bf16")
 _COMPILE_TIMEOUT_S = 120
 
 _POINTER, _SIZE, _REAL, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_double
@@ -64,9 +64,8 @@ def load() -> ctypes.CDLL | None:
         log.info("No C compiler found: generation uses PyTorch's operations alone, which is slower.")
         return None
     try:
-        library = ctypes.CDLL(str(_compiled(compiler)))
-        if library.use_tiles() < 0:
-            library = ctypes.CDLL(str(_compiled(compiler, *_WITHOUT_TILES)))
+        library = compile_with(compiler)
+        return library if library.use_tiles() >= 0 else compile_with(compiler, *WITHOUT_TILES)
     except (OSError, subprocess.SubprocessError) as error:
         output = getattr(error, "stderr", None) or b""
         log.warning(
@@ -75,6 +74,11 @@ def load() -> ctypes.CDLL | None:
             output.decode(errors="replace")[-500:],
         )
         return None
+
+
+def compile_with(compiler: str, *more_flags: str) -> ctypes.CDLL:
+    """The kernels, compiled now or before. Raises OSError or subprocess.SubprocessError."""
+    library = ctypes.CDLL(str(_compiled(compiler, *more_flags)))
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes = arguments

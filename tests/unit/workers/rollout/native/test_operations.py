@@ -1,5 +1,6 @@
 """The compiled kernels against the same operations in PyTorch. Wherever the tests run, a C compiler is expected."""
 
+import platform
 from collections import Counter
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from scipy import stats
 
 from workers.model.config import ModelConfig
-from workers.rollout.native.library import load
+from workers.rollout.native.library import WITHOUT_TILES, compile_with, load
 from workers.rollout.native.operations import NativeOperations, pack_gated_product, pack_product
 from workers.rollout.operations import PackedLayer, Packing
 from workers.rollout.torch_operations import TorchOperations
@@ -29,11 +30,26 @@ def config(heads=4, key_heads=2, head_dim=64):
     )
 
 
-@pytest.fixture(scope="module")
-def native():
-    library = load()
+def operations(*flags):
+    """By kernels for this machine or, with flags, for a lesser one."""
+    library = compile_with("cc", *flags) if flags else load()
     assert library is not None, "no C compiler, or kernels.c does not compile"
     return NativeOperations(library, EPS)
+
+
+LESSER_MACHINES = {"no tiles": WITHOUT_TILES, "no AVX-512": ("-march=x86-64-v3",), "no AVX": ("-march=x86-64",)}
+if platform.machine() != "x86_64":
+    LESSER_MACHINES = {}
+
+
+@pytest.fixture(scope="module")
+def native():
+    return operations()
+
+
+@pytest.fixture(scope="module", params=["this machine", *LESSER_MACHINES])
+def any_native(request):
+    return operations(*LESSER_MACHINES.get(request.param, ()))
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +66,16 @@ def close(actual, expected):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (5, 7)])
-def test_residual_and_norm(native, reference, shape):
+def test_residual_and_norm(any_native, reference, shape):
     x, delta = random(*shape, 64).float(), random(*shape, 64, seed=1)
     features, expected_x = torch.zeros(*shape, 128, dtype=torch.bfloat16), x.clone()
-    normed = native.add_norm(x, delta, features[..., 64:])
+    normed = any_native.add_norm(x, delta, features[..., 64:])
     expected = reference.add_norm(expected_x, delta.float())
     torch.testing.assert_close(x, expected_x)
     close(normed, expected)
     assert torch.equal(features[..., 64:], x.bfloat16())
     assert features[..., :64].count_nonzero() == 0
-    close(native.add_norm(x, None), expected)
+    close(any_native.add_norm(x, None), expected)
 
 
 @pytest.mark.parametrize("num_rows", [1, 20, 70])
@@ -86,14 +102,14 @@ def test_gates_far_from_zero():
 
 @pytest.mark.parametrize("num_tokens", [1, 2, 3, 5, 8, 40])
 @pytest.mark.parametrize("shape", [(4, 2, 64), (3, 3, 32), (8, 1, 32), (2, 2, 128)])
-def test_attention_over_what_was_written_before(native, reference, shape, num_tokens):
+def test_attention_over_what_was_written_before(any_native, reference, shape, num_tokens):
     """Rows of unlike lengths, grown piece by piece; a stale key behind a row's end must not be seen."""
     shape_config = config(*shape)
     heads, key_heads, head_dim = shape
     width = (heads + 2 * key_heads) * head_dim
     norm = torch.rand(heads + key_heads, head_dim, generator=torch.Generator().manual_seed(2)) + 0.5
     norm[:heads] *= head_dim**-0.5
-    caches = [o.allocate_cache(shape_config, 1, 3, 90, is_verified=True) for o in (native, reference)]
+    caches = [o.allocate_cache(shape_config, 1, 3, 90, is_verified=True) for o in (any_native, reference)]
     start = torch.tensor([0, 5, 17])
     for seed, num_new in enumerate([17, num_tokens, num_tokens]):
         qkv = random(3, num_new, width, seed=seed)
@@ -133,9 +149,9 @@ def test_positions_beyond_the_cache_are_refused(native):
 
 @pytest.mark.parametrize("size", [1, 5, 16, 48, 50])
 @pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
-def test_probabilities(native, reference, size, temperature):
+def test_probabilities(any_native, reference, size, temperature):
     logits = 5 * random(4, 3, size)
-    torch.testing.assert_close(native.softmax(logits, temperature), reference.softmax(logits, temperature))
+    torch.testing.assert_close(any_native.softmax(logits, temperature), reference.softmax(logits, temperature))
 
 
 def test_the_first_of_equal_logits_is_the_largest(native):
