@@ -95,12 +95,17 @@ def test_speculative_samples_follow_the_engine_without_speculation(engine, tempe
     expected = {tuple(c.token_ids): NUM_SAMPLES * math.exp(sum(c.logprobs)) for c in plain}
     result = engine.generate([PROMPT], NUM_SAMPLES, params)
     assert 0.1 < result.counters.num_accepted_tokens / result.counters.num_draft_tokens < 0.9
-    counts = Counter(tuple(c.token_ids) for c in result.completions)
+    assert chance_of(result.completions, expected) > 1e-4
+
+
+def chance_of(completions, expected):
+    """p-value of what was drawn by a chi-square test over all strings that are common enough."""
+    counts = Counter(tuple(c.token_ids) for c in completions)
     common = [string for string, count in expected.items() if count >= 5]
     assert len(common) > 100
     observed = [counts[string] for string in common] + [NUM_SAMPLES - sum(counts[s] for s in common)]
     wanted = [expected[string] for string in common] + [NUM_SAMPLES - sum(expected[s] for s in common)]
-    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-4
+    return stats.chisquare(observed, wanted, sum_check=False).pvalue
 
 
 class UnevenDrafter(PaddingDrafter):
@@ -122,11 +127,7 @@ def test_samples_of_uneven_drafts_follow_the_engine_without_speculation():
     uneven._policy, uneven._drafter = engine._policy, UnevenDrafter()
     result = uneven.generate([PROMPT], NUM_SAMPLES, params, record_rounds_of=range(100))
     assert 0.02 < result.counters.num_accepted_tokens / result.counters.num_draft_tokens < 0.9
-    counts = Counter(tuple(c.token_ids) for c in result.completions)
-    common = [string for string, count in expected.items() if count >= 5]
-    observed = [counts[string] for string in common] + [NUM_SAMPLES - sum(counts[s] for s in common)]
-    wanted = [expected[string] for string in common] + [NUM_SAMPLES - sum(expected[s] for s in common)]
-    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-4
+    assert chance_of(result.completions, expected) > 1e-4
     for completion in result.completions[:100]:
         at = 0
         for record in completion.rounds:
