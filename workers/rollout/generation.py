@@ -235,11 +235,13 @@ class Generation:
             return
         num_drafted = draft_lengths(draft) if draft is not None else []
         width = max(num_drafted, default=0)
-        tile = self.policy.operations.tile
-        length = verified(num_rows + sum(num_drafted), num_rows, tile) if tile else float(width)
+        tile, drafted, length = self.policy.operations.tile, width, float(width)
+        if tile:
+            drafted = whole(sum(num_drafted) / num_rows)
+            length = verified(num_rows + sum(num_drafted), num_rows, tile)
         if width:
             self.statistics.count(num_drafted, [min(pair) for pair in zip(num_accepted, num_kept, strict=True)])
-        self.statistics.time(num_rows, whole(length), seconds, policy.predicted_s(num_rows, length, context))
+        self.statistics.time(num_rows, drafted, seconds, policy.predicted_s(num_rows, length, context))
         if not is_typical:
             return
         tried, accepted = (at_least(num_drafted, width), at_least(num_accepted, width)) if width else ([], [])

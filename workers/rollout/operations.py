@@ -24,14 +24,7 @@ Linear = Callable[[Tensor], Tensor]
 class KvCache(Protocol):
     """Keys and values of sequences, by layer and row, with room fixed at the start."""
 
-    def place(
-        self,
-        start_R: Tensor,
-        num_new: int,
-        span: int,
-        *,
-        packing: "Packing | None" = None,
-    ) -> Any:
+    def place(self, start_R: Tensor, num_new: int, span: int, *, packing: "Packing | None" = None) -> Any:
         """Where new tokens stand, start .. start + num_new - 1 in each row; span is above every position. The same for
         every layer of a pass, so it is made once. packing: where some rows have fewer, for operations that pack."""
 

@@ -50,7 +50,7 @@ class PromptBlock:
             config, config.num_hidden_layers, len(prompts), width, is_verified=True
         )
         start_P = torch.zeros(len(prompts), dtype=torch.int64, device=device)
-        if policy.operations.tile and len(prompts) > 1:
+        if policy.operations.tile:
             packing = Packing.of(lengths_P)
             normed, features = policy_forward(policy, token_ids_PT, start_P, width, cache, tap_layers, packing)
             last = normed[lengths_P.cumsum(0) - 1]

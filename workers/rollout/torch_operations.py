@@ -70,14 +70,7 @@ class TorchKvCache:
         first, second = sin_TE.chunk(2, dim=-1)
         self.signed_sin_TE = torch.cat([-first, second], dim=-1)
 
-    def place(
-        self,
-        start_R: Tensor,
-        num_new: int,
-        span: int,
-        *,
-        packing: Packing | None = None,
-    ) -> Placement:
+    def place(self, start_R: Tensor, num_new: int, span: int, *, packing: Packing | None = None) -> Placement:
         assert packing is None, "these operations do not pack"
         device = start_R.device
         positions_RN = start_R.unsqueeze(1) + torch.arange(num_new, device=device)

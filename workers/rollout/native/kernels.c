@@ -250,7 +250,7 @@ void add_norm(float *x, const bf16 *delta, bf16 *normed, bf16 *tap, int64_t tap_
 }
 
 #ifdef __AVX512F__
-/* 2^t to bfloat16's precision, t within -126 .. 126. */
+/* 2^t to bfloat16's precision, t up to 126; 0 far below -126. */
 static inline vf exp2_vf(vf t)
 {
     vf n = (vf)_mm512_roundscale_ps((__m512)t, 0), r = t - n;

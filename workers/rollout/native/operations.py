@@ -130,14 +130,7 @@ class NativeKvCache:
             self.scratch = torch.empty(num_bytes, dtype=torch.uint8)
         return self.scratch
 
-    def place(
-        self,
-        start_R: Tensor,
-        num_new: int,
-        span: int,
-        *,
-        packing: Packing | None = None,
-    ) -> Placement:
+    def place(self, start_R: Tensor, num_new: int, span: int, *, packing: Packing | None = None) -> Placement:
         if span > self.capacity:
             raise ValueError(f"span = {span}: the cache has room for {self.capacity} positions")
         return Placement(start_R.contiguous(), num_new, packing)

@@ -194,6 +194,21 @@ def test_lookups_that_have_come_to_find_what_is_accepted_are_taken_up_again():
     assert min(width for _, width in looking(controlled, 4, [6] * 4, rounds=15, chance=0.95)) > 2
 
 
+def test_what_looked_up_drafts_cost_is_learned_though_their_length_changes_every_round():
+    controlled = controller()
+    tell(controlled, 4, 6, 0.95)
+    controlled.begin()
+    before = [controlled.predicted_s(4, width, 0.0) for width in (2, 4)]
+    for i in range(200):
+        controlled.choose_lookup(4)
+        width = (2, 4)[i % 2]
+        controlled.observe(Round(4, width, 0.0, [4] * width, [4] * width, 0, 1.5 * before[i % 2]))
+        controlled.observe_lookup(4, 0.01)
+    controlled.begin()
+    after = [controlled.predicted_s(4, width, 0.0) for width in (2, 4)]
+    assert after == pytest.approx([1.5 * s for s in before], rel=0.05)
+
+
 def test_the_first_rounds_of_a_length_and_of_a_call_say_nothing_of_its_cost():
     controlled = controller()
     before = controlled.predicted_s(4, 3, 0.0)

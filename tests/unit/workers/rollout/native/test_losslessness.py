@@ -117,14 +117,36 @@ class UnevenDrafter(PaddingDrafter):
         return Draft(drafted, None, (last + torch.arange(len(rows))) % 4)
 
 
+def with_drafter(engine, drafter, max_batch_size):
+    """An engine of the same policy."""
+    drafting = Drafting(lambda *_: drafter, has_weights=False, draft_length=3)
+    other = TorchRolloutEngine(engine.model_config, 0, max_batch_size, "bfloat16", drafting, torch.device("cpu"))
+    other._policy, other._drafter = engine._policy, drafter
+    return other
+
+
+class AlmostEvenDrafter(PaddingDrafter):
+    """Three tokens, but two of the first row."""
+
+    def draft(self, rows, start_R, draft_length):
+        num_drafted_R = torch.full((len(rows),), 3)
+        num_drafted_R[0] = 2
+        return super().draft(rows, start_R, 3)._replace(num_drafted_R=num_drafted_R)
+
+
+def test_rounds_are_told_with_what_was_drafted_and_not_with_the_tiles_that_it_takes():
+    """Ten rows of 39 tokens take three tiles, as many as 3.8 drafted tokens a row."""
+    engine = with_drafter(make_engine("narrow"), AlmostEvenDrafter(), 10)
+    result = engine.generate([PROMPT], 10, SamplingParams(1.0, 20, 5))
+    assert {cost.draft_length for cost in result.round_costs if cost.num_sequences == 16} == {3}
+
+
 def test_samples_of_uneven_drafts_follow_the_engine_without_speculation():
     """Which are packed: with rows that draft nothing between those that do."""
     engine, params = make_engine("narrow"), SamplingParams(1.0, MAX_NEW_TOKENS, 5)
     plain = engine.generate([PROMPT], NUM_SAMPLES, params, speculate=False).completions
     expected = {tuple(c.token_ids): NUM_SAMPLES * math.exp(sum(c.logprobs)) for c in plain}
-    drafting = Drafting(lambda *_: UnevenDrafter(), has_weights=False, draft_length=3)
-    uneven = TorchRolloutEngine(engine.model_config, 0, 512, "bfloat16", drafting, torch.device("cpu"))
-    uneven._policy, uneven._drafter = engine._policy, UnevenDrafter()
+    uneven = with_drafter(engine, UnevenDrafter(), 512)
     result = uneven.generate([PROMPT], NUM_SAMPLES, params, record_rounds_of=range(100))
     assert 0.02 < result.counters.num_accepted_tokens / result.counters.num_draft_tokens < 0.9
     assert chance_of(result.completions, expected) > 1e-4
